@@ -1,0 +1,1 @@
+//! dogwatch-api
