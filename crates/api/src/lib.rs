@@ -1,1 +1,18 @@
-//! dogwatch-api
+//! Every word that Dogwatch puts on a Kubernetes object, or reads from one.
+//!
+//! **For:** one place for names that are public contracts, so that code, docs and tests cannot
+//! disagree about them.
+//! **May touch:** nothing.
+//! **Promises:** a name here changes only with an entry in the changelog.
+
+pub mod annotation;
+pub mod condition;
+pub mod event;
+pub mod label;
+pub mod lease;
+
+/// The namespace Dogwatch's own objects live in, unless a flag says otherwise.
+pub const DEFAULT_NAMESPACE: &str = "dogwatch";
+
+/// What Dogwatch calls itself as a reporter of Events and as a field manager of Nodes.
+pub const COORDINATOR: &str = "dogwatch-coordinator";

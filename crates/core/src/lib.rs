@@ -1,1 +1,21 @@
-//! dogwatch-core
+//! Every decision of Dogwatch.
+//!
+//! **For:** given what was seen and the time, say what to do, what to report, what else to look at,
+//! when to look again, and why.
+//! **May touch:** nothing. No async, no I/O, no clock, no random source, no environment, no client.
+//! **Promises:** the same input gives the same [`Decision`], whether the live loop, the simulator,
+//! a test or `explain` asks. What must be remembered is in the input, because it was written on the
+//! cluster before the step it belongs to.
+
+pub mod condition;
+pub mod decision;
+pub mod drain;
+pub mod duration;
+pub mod limit;
+pub mod lock;
+pub mod name;
+pub mod reboot;
+pub mod time;
+
+pub use decision::{Because, Decision, Wake};
+pub use time::Now;

@@ -1,0 +1,16 @@
+//! Annotations.
+
+/// On a Node: the record of the planned reboot under way (JSON). Source: specification §2.5.
+pub const REBOOT: &str = "dogwatch.dev/reboot";
+/// On a Node: a request to reboot it (JSON), removed once served. Source: specification §2.1.
+pub const REBOOT_REQUESTED: &str = "dogwatch.dev/reboot-requested";
+/// On a Node: how the last planned reboot ended (JSON). Source: specification §2.5.
+pub const LAST_REBOOT: &str = "dogwatch.dev/last-reboot";
+/// On a Node: leave our cordon in place after the reboot. Source: specification §2.5.
+pub const KEEP_CORDONED: &str = "dogwatch.dev/keep-cordoned";
+/// On a Lease: the holder's record (JSON), owned by the holder's own field manager.
+pub const HOLDER: &str = "dogwatch.dev/holder";
+/// On a Lease: whom the last holder called, first one first, separated by commas.
+pub const NEXT: &str = "dogwatch.dev/next";
+/// On a Pod: it is the shadow of a static pod. Source: Kubernetes.
+pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";

@@ -1,0 +1,14 @@
+//! Node conditions.
+
+/// A reboot is wanted and waits for its turn, or is under way. Name of KEP-5683.
+pub const MAINTENANCE_PLANNED: &str = "MaintenancePlanned";
+/// The node is being drained. Name of KEP-5683.
+pub const DRAIN_IN_PROGRESS: &str = "DrainInProgress";
+/// The node was drained and still is. Name of KEP-5683.
+pub const DRAINED: &str = "Drained";
+/// The reboot itself, until the node is back in service. Name of KEP-5683.
+pub const MAINTENANCE_IN_PROGRESS: &str = "MaintenanceInProgress";
+/// A trigger is still there, unchanged, after the boot it caused. Source: specification §2.1.
+pub const SENTINEL_SURVIVED_REBOOT: &str = "SentinelSurvivedReboot";
+/// A trigger could not be read: whether a reboot is wanted is unknown. Source: specification §2.1.
+pub const REBOOT_TRIGGER_UNKNOWN: &str = "RebootTriggerUnknown";

@@ -1,0 +1,37 @@
+//! Names of Leases.
+
+/// What every Lease of ours begins with.
+pub const PREFIX: &str = "dogwatch-";
+
+/// The Lease of one slot: `dogwatch-GROUP-SLOT`. Source: specification §2.2.
+pub fn slot_name(group: &str, slot: u32) -> String {
+    format!("{PREFIX}{group}-{slot}")
+}
+
+/// The slot's number, if this is the name of one of the group's slots.
+pub fn slot_of(name: &str, group: &str) -> Option<u32> {
+    name.strip_prefix(PREFIX)?
+        .strip_prefix(group)?
+        .strip_prefix('-')
+        .filter(|digits| !digits.starts_with('+'))?
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_found_again_by_its_name() {
+        assert_eq!(slot_name("default", 12), "dogwatch-default-12");
+        assert_eq!(slot_of("dogwatch-default-12", "default"), Some(12));
+    }
+
+    #[test]
+    fn another_groups_slot_is_not_ours() {
+        assert_eq!(slot_of("dogwatch-default-eu-0", "default"), None);
+        assert_eq!(slot_of("dogwatch-remedy-n1", "default"), None);
+        assert_eq!(slot_of("other-default-0", "default"), None);
+    }
+}

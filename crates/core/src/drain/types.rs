@@ -1,0 +1,206 @@
+//! What the drain sees and says.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// Which pod, which incarnation.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodRef {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID: a pod of the same name is another pod.
+    pub uid: String,
+}
+
+impl fmt::Display for PodRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// A pod on the node, as the watch shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodSeen {
+    /// Which.
+    pub pod: PodRef,
+    /// Pending, running or finished.
+    pub phase: PodPhase,
+    /// Whether it has a `deletionTimestamp`.
+    pub deleting: bool,
+    /// Whether it carries `kubernetes.io/config.mirror`: a static pod's shadow.
+    pub mirror: bool,
+    /// Its controller (`ownerReferences[].controller = true`).
+    pub controller: Option<Owner>,
+    /// Its labels, for the policy's exclusions and for matching budgets.
+    pub labels: BTreeMap<String, String>,
+    /// Whether it tolerates `node.kubernetes.io/unschedulable`.
+    pub tolerates_cordon: bool,
+    /// The persistent volume claims it mounts, whose attachments must go after it.
+    pub claims: Vec<String>,
+}
+
+/// What the pod's phase means for a drain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PodPhase {
+    /// Not started; its eviction asks no budget.
+    Pending,
+    /// Running, or unknown.
+    Running,
+    /// Succeeded or Failed.
+    Finished,
+}
+
+/// A controller reference.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    /// e.g. `apps/v1`.
+    pub api_version: String,
+    /// e.g. `DaemonSet`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+}
+
+/// A DaemonSet that must be looked up once.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DaemonSetRef {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// What the lookup of a DaemonSet said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lookup {
+    /// It exists: its pods stay.
+    Exists,
+    /// It does not: its pods are like any other's (as with `--force`).
+    Gone,
+    /// It could not be found out; asked again after a pause.
+    Failed {
+        /// What the API server said.
+        why: String,
+    },
+}
+
+/// One try to evict one pod. The answer of an older try changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EvictionId(pub u64);
+
+/// What the API server said to an eviction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// 2xx: the deletion has begun.
+    Accepted,
+    /// 404, or 409 on the UID: that pod is no more.
+    AlreadyGone,
+    /// 429 with cause `DisruptionBudget`.
+    Budget {
+        /// The server's message.
+        message: String,
+    },
+    /// 429 for another reason: wait as told.
+    TooMany {
+        /// `Retry-After`.
+        retry_after: Option<Duration>,
+        /// The server's message.
+        message: String,
+    },
+    /// 500 because several budgets cover the pod.
+    SeveralBudgets {
+        /// The server's message.
+        message: String,
+    },
+    /// 403 with cause `NamespaceTerminating`: the deletion will come.
+    NamespaceTerminating,
+    /// 5xx, a lost connection, a timeout: again, with back-off.
+    Transient {
+        /// What happened.
+        message: String,
+    },
+    /// Any other 4xx: final.
+    Refused {
+        /// The HTTP status.
+        code: u16,
+        /// The server's message.
+        message: String,
+    },
+}
+
+/// A PodDisruptionBudget's numbers, for people.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BudgetNumbers {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// `status.disruptionsAllowed`.
+    pub disruptions_allowed: i32,
+    /// `status.currentHealthy`.
+    pub current_healthy: i32,
+    /// `status.desiredHealthy`.
+    pub desired_healthy: i32,
+    /// `status.expectedPods`.
+    pub expected_pods: i32,
+}
+
+/// A pod whose eviction is held up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocked {
+    /// Which pod.
+    pub pod: PodRef,
+    /// The server's message.
+    pub message: String,
+    /// The budgets that cover it, with their numbers as last seen; empty if not known yet.
+    pub budgets: Vec<BudgetNumbers>,
+    /// Since when.
+    pub since: Duration,
+}
+
+/// A pod that left the wait list because its eviction failed for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dropped {
+    /// Which pod.
+    pub pod: PodRef,
+    /// The answer, quoted.
+    pub answer: String,
+}
+
+/// Where the drain stands; what the reboot decision sees of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// The initial list is complete.
+    pub listed: bool,
+    /// Pods on the wait list.
+    pub waiting: Vec<PodRef>,
+    /// How many pods left the node since the drain began.
+    pub gone: usize,
+    /// Pods held up, and by what.
+    pub blocked: Vec<Blocked>,
+    /// Pods given up on. A drain that dropped one is incomplete.
+    pub dropped: Vec<Dropped>,
+    /// DaemonSets that could not be looked up, with the reason.
+    pub lookups_failed: Vec<(DaemonSetRef, String)>,
+    /// Pods that stay because their controller replaces them for ever on a cordoned node.
+    pub tolerated: Vec<PodRef>,
+    /// Claims of the pods that left, `namespace/name`: their volumes must detach.
+    pub claims: Vec<String>,
+}
+
+impl Progress {
+    /// Drained: the initial list is complete and the wait list is empty.
+    pub fn drained(&self) -> bool {
+        self.listed && self.waiting.is_empty() && self.lookups_failed.is_empty()
+    }
+
+    /// Whether a pod was given up on: takes the deadline's path at once.
+    pub fn incomplete(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+}

@@ -1,0 +1,38 @@
+//! Time, as decisions see it: passed in, never read.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+/// What time it is, twice.
+///
+/// `wall` is what other machines and people read; it may jump and be wrong. `mono` counts since
+/// some fixed moment of this process and never jumps; every wait that must not be fooled by a
+/// clock uses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// Wall-clock time. Written on the cluster, compared only with times this node wrote itself.
+    pub wall: Timestamp,
+    /// Monotonic time since the process (or the simulation) began.
+    pub mono: Duration,
+}
+
+impl Now {
+    /// The monotonic moment at which the wall clock will show `wall`, if it runs evenly.
+    /// A moment that has passed is "now".
+    pub fn mono_at(self, wall: Timestamp) -> Duration {
+        let ahead = wall.duration_since(self.wall);
+        self.mono + Duration::try_from(ahead).unwrap_or(Duration::ZERO)
+    }
+
+    /// How long ago `wall` was; zero if it lies ahead (a clock was set back).
+    pub fn since(self, wall: Timestamp) -> Duration {
+        Duration::try_from(self.wall.duration_since(wall)).unwrap_or(Duration::ZERO)
+    }
+
+    /// The wall-clock time `ahead` from now; the end of time if it would pass it.
+    pub fn plus(self, ahead: Duration) -> Timestamp {
+        let ahead = SignedDuration::try_from(ahead).unwrap_or(SignedDuration::MAX);
+        self.wall.checked_add(ahead).unwrap_or(Timestamp::MAX)
+    }
+}
