@@ -1,1 +1,101 @@
-//! The planned reboot of one node.
+//! The planned reboot of one node: trigger → lock → drain → reboot → return.
+//!
+//! Source: specification §2.1 to §2.5. [`decide`] starts from facts: the record on the Node, the
+//! host's boot id, the Leases, the drain. It remembers nothing between calls.
+
+mod action;
+mod draining;
+mod idle;
+mod memory;
+pub mod reason;
+mod rebooting;
+mod record;
+mod report;
+mod returning;
+mod seen;
+mod step;
+#[cfg(test)]
+mod tests;
+mod triggers;
+mod undo;
+mod waiting;
+
+pub use action::{Action, Look, NodePatch, RecordChange};
+pub use record::{Fingerprint, LastReboot, Outcome, Parsed, Phase, Record, Request, Trigger};
+pub use seen::{
+    CommandEnd, CommandSeen, Config, CountSeen, DrainSeen, HolderSeen, HostSeen, LockSeen,
+    NodeFact, NodeSeen, OnGateTimeout, OnTimeout, Permit, RunSeen, Seen, TriggerSeen,
+    TriggerState, Wanted,
+};
+pub use triggers::{served_source, wanted};
+
+use crate::Now;
+use crate::name::BootId;
+use step::Step;
+
+/// The decision about one node's reboot.
+pub type Decision = crate::Decision<Action, Look>;
+
+/// What to do about this node's reboot, and why.
+pub fn decide(seen: &Seen, config: &Config, now: Now) -> Decision {
+    let node = match &seen.node {
+        NodeFact::NotYet => return Step::new(reason::NODE_NOT_SEEN, "our Node was not seen yet").bare(),
+        NodeFact::Gone => {
+            let text = format!("Node of {} does not exist; was it deleted?", seen.run.holder);
+            return Step::new(reason::NODE_GONE, text).bare();
+        }
+        NodeFact::There(node) => node,
+    };
+    let boot = match &seen.host.boot_id {
+        Ok(boot) => boot,
+        Err(why) => return report::boot_id_unreadable(why),
+    };
+    let ctx = Context { seen, node, boot, config, now };
+    step_of(&ctx).finish(&ctx)
+}
+
+/// What every phase's decision is made from.
+struct Context<'a> {
+    seen: &'a Seen,
+    node: &'a NodeSeen,
+    boot: &'a BootId,
+    config: &'a Config,
+    now: Now,
+}
+
+fn step_of(ctx: &Context<'_>) -> Step {
+    let record = match &ctx.node.record {
+        Parsed::Absent => return idle::step(ctx),
+        Parsed::Bad { why } => {
+            let text = format!(
+                "annotation dogwatch.dev/reboot cannot be read ({why}); nothing is done until it is mended or removed"
+            );
+            return Step::new(reason::RECORD_UNREADABLE, text).warn();
+        }
+        Parsed::Is(record) => record,
+    };
+    if record.run != ctx.seen.run.id {
+        return adopt(ctx, record);
+    }
+    if record.phase < Phase::Returning && record.boot_id != *ctx.boot {
+        return returning::begin(ctx, record);
+    }
+    match record.phase {
+        Phase::Waiting => waiting::step(ctx, record),
+        Phase::Draining => draining::step(ctx, record),
+        Phase::Rebooting => rebooting::step(ctx, record),
+        Phase::Returning => returning::step(ctx, record),
+    }
+}
+
+/// Another run owns the record: an older one, unless we have owned it ourselves.
+fn adopt(ctx: &Context<'_>, record: &Record) -> Step {
+    let by = record.run.to_string();
+    if ctx.seen.run.owned {
+        let text = format!("run {by} of this node's coordinator has taken over");
+        return Step::new(reason::SUPERSEDED, text).act(Action::Stop { by });
+    }
+    let record = Record { run: ctx.seen.run.id.clone(), ..record.clone() };
+    Step::new(reason::ADOPTING, format!("taking over phase {} from run {by}", record.phase.as_str()))
+        .patch(ctx, record)
+}

@@ -1,0 +1,110 @@
+//! What a node's coordinator may do, and look at, as data.
+
+use std::time::Duration;
+
+use super::record::{LastReboot, Record};
+use crate::lock::{LeaseSeen, LockRecord};
+
+/// One write. The loop performs a decision's actions in order and stops at the first that fails.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// One conditional patch of our own Node.
+    PatchNode(Box<NodePatch>),
+    /// Ask for the lock: server-side apply, never forced. Also takes it over from an older run of
+    /// ourselves.
+    Bid {
+        /// The Lease as it was seen; uid and resourceVersion go with the bid.
+        lease: Box<LeaseSeen>,
+        /// What to write beside the holder.
+        record: Box<LockRecord>,
+    },
+    /// Give the lock up.
+    Release {
+        /// The Lease as it was seen.
+        lease: Box<LeaseSeen>,
+        /// Whether this is a give-back over budget (then back off before the next bid).
+        over_budget: bool,
+    },
+    /// Clear a lock whose holder is proved gone.
+    Break {
+        /// The Lease as it was seen.
+        lease: Box<LeaseSeen>,
+        /// The proof, in words.
+        evidence: String,
+    },
+    /// Start the reboot command.
+    Reboot {
+        /// For which attempt.
+        attempt: u32,
+    },
+    /// A newer run of this coordinator has taken over: stop acting.
+    Stop {
+        /// Who.
+        by: String,
+    },
+}
+
+/// One conditional patch of our own Node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodePatch {
+    /// The precondition.
+    pub resource_version: String,
+    /// `spec.unschedulable`, if it changes.
+    pub unschedulable: Option<bool>,
+    /// The record.
+    pub record: RecordChange,
+    /// Label `dogwatch.dev/reboot=waiting`: set, removed, or left.
+    pub waiting_label: Option<bool>,
+    /// Annotation `dogwatch.dev/last-reboot`, if it is written.
+    pub last: Option<LastReboot>,
+    /// Remove `dogwatch.dev/reboot-requested`: it was served.
+    pub remove_request: bool,
+}
+
+/// What happens to the record.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RecordChange {
+    /// It is written.
+    Set(Record),
+    /// It is removed.
+    Remove,
+}
+
+/// Facts a decision wants kept fresh.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Look {
+    /// The slots of a group: made where missing, listed, watched.
+    Locks {
+        /// How many slots there should be.
+        slots: u32,
+    },
+    /// How many members the group has.
+    GroupSize,
+    /// The budget, by reads sent after `newer_than`, for our Lease at this version.
+    Count {
+        /// Our Lease's version.
+        resource_version: String,
+        /// An older count will not do.
+        newer_than: Duration,
+    },
+    /// The Node that somebody else holds a Lease for, read twice afresh.
+    Holder {
+        /// The Lease.
+        lease: Box<LeaseSeen>,
+    },
+    /// The drain: evicting while it is looked at.
+    Drain {
+        /// Delete instead of evict.
+        delete: bool,
+    },
+    /// VolumeAttachments of the drained pods.
+    Attachments {
+        /// The pods' claims, `namespace/name`.
+        claims: Vec<String>,
+    },
+    /// The return gates.
+    Gates {
+        /// Budgets that covered the drained pods, `namespace/name`.
+        budgets: Vec<String>,
+    },
+}

@@ -1,0 +1,61 @@
+//! No record: nothing is under way.
+
+use super::action::{Action, NodePatch};
+use super::record::{Parsed, Phase, Record};
+use super::step::{Step, set};
+use super::{Context, reason, triggers};
+
+pub(super) fn step(ctx: &Context<'_>) -> Step {
+    let wanted = triggers::wanted(ctx.seen, ctx.node, ctx.now);
+    let Some((_, trigger)) = wanted.values().next() else {
+        return quiet(ctx);
+    };
+    let record = Record {
+        phase: Phase::Waiting,
+        run: ctx.seen.run.id.clone(),
+        since: ctx.now.wall,
+        planned: ctx.now.wall,
+        trigger: trigger.clone(),
+        boot_id: ctx.boot.clone(),
+        cordoned_by_us: false,
+        lease: None,
+        attempts: 0,
+        message: String::new(),
+        serves: wanted.iter().map(|(source, (print, _))| (source.clone(), print.clone())).collect(),
+        failures: 0,
+        retry_after: None,
+        forced: false,
+        budgets: Vec::new(),
+    };
+    let text = format!("{} wants a reboot: {}", trigger.source, one_line(&trigger.reason));
+    let patch = NodePatch { waiting_label: Some(true), ..set(ctx, record) };
+    // The Leases are looked at while the patch is under way: the first bid needs both.
+    let step = Step::new(reason::PLANNED, text).act(Action::PatchNode(Box::new(patch)));
+    super::waiting::look_at_locks(ctx, step)
+}
+
+fn quiet(ctx: &Context<'_>) -> Step {
+    let step = Step::new(reason::IDLE, idle_text(ctx));
+    match ctx.node.request.get().and_then(|request| request.not_before) {
+        Some(at) if at > ctx.now.wall => step.wake(ctx.now.mono_at(at), "the requested time"),
+        _ => step,
+    }
+}
+
+fn idle_text(ctx: &Context<'_>) -> String {
+    if let Parsed::Bad { why } = &ctx.node.request {
+        return format!("annotation dogwatch.dev/reboot-requested cannot be read: {why}");
+    }
+    match ctx.node.request.get().and_then(|request| request.not_before) {
+        Some(at) if at > ctx.now.wall => format!("a reboot is requested for {at}"),
+        _ => "nothing wants a reboot".into(),
+    }
+}
+
+/// The first line of a reason, for messages.
+pub(super) fn one_line(reason: &str) -> &str {
+    match reason.lines().next().map(str::trim) {
+        Some(line) if !line.is_empty() => line,
+        _ => "no reason given",
+    }
+}

@@ -1,0 +1,166 @@
+//! What a person should see: the Node's conditions and Events.
+//!
+//! Source: specification §2.5; the names of the conditions are those of KEP-5683.
+
+use super::record::{Parsed, Phase};
+use super::step::Step;
+use super::{Context, Decision, reason, triggers};
+use crate::condition::{Observation, Status};
+use crate::decision::{Event, Report, Severity};
+
+const MAINTENANCE_PLANNED: &str = "MaintenancePlanned";
+const DRAIN_IN_PROGRESS: &str = "DrainInProgress";
+const DRAINED: &str = "Drained";
+const MAINTENANCE_IN_PROGRESS: &str = "MaintenanceInProgress";
+const SENTINEL_SURVIVED_REBOOT: &str = "SentinelSurvivedReboot";
+const REBOOT_TRIGGER_UNKNOWN: &str = "RebootTriggerUnknown";
+
+/// The host's boot id cannot be read: nothing is begun, and it is said where a person looks.
+pub(super) fn boot_id_unreadable(why: &str) -> Decision {
+    let step = Step::new(reason::BOOT_ID_UNREADABLE, why).warn();
+    let observation = observe(REBOOT_TRIGGER_UNKNOWN, true, reason::BOOT_ID_UNREADABLE, why);
+    let report = Report { conditions: vec![observation], events: step.events.clone() };
+    step.into_decision(report)
+}
+
+/// The report that goes with a step.
+pub(super) fn report(ctx: &Context<'_>, step: &Step) -> Report {
+    let mut conditions = phase_conditions(ctx, step);
+    conditions.push(survived(ctx));
+    conditions.push(unknown(ctx));
+    let mut events = step.events.clone();
+    events.extend(phase_event(ctx));
+    events.extend(trouble(ctx));
+    Report { conditions, events }
+}
+
+/// What is true of each condition in each phase. The reason and the message of the step stand on
+/// the one that a person would look at first.
+fn phase_conditions(ctx: &Context<'_>, step: &Step) -> Vec<Observation> {
+    let (planned, draining, drained, maintenance) = flags(ctx);
+    let lead = lead(ctx);
+    let one = |kind, status: bool| {
+        if kind == lead {
+            return observe(kind, status, settled_reason(step), &step.because.message);
+        }
+        let (reason, message) = standing(ctx, kind, status);
+        observe(kind, status, reason, &message)
+    };
+    vec![
+        one(MAINTENANCE_PLANNED, planned),
+        one(DRAIN_IN_PROGRESS, draining),
+        one(DRAINED, drained),
+        one(MAINTENANCE_IN_PROGRESS, maintenance),
+    ]
+}
+
+fn flags(ctx: &Context<'_>) -> (bool, bool, bool, bool) {
+    match ctx.node.record.get().map(|record| record.phase) {
+        None => (matches!(ctx.node.record, Parsed::Bad { .. }), false, false, false),
+        Some(Phase::Waiting) => (true, false, false, false),
+        Some(Phase::Draining) => (true, true, false, false),
+        Some(Phase::Rebooting) => (true, false, true, true),
+        Some(Phase::Returning) => (true, false, ctx.node.unschedulable, true),
+    }
+}
+
+/// The condition that carries the step's own reason.
+fn lead(ctx: &Context<'_>) -> &'static str {
+    match ctx.node.record.get().map(|record| record.phase) {
+        None | Some(Phase::Waiting) => MAINTENANCE_PLANNED,
+        Some(Phase::Draining) => DRAIN_IN_PROGRESS,
+        Some(Phase::Rebooting | Phase::Returning) => MAINTENANCE_IN_PROGRESS,
+    }
+}
+
+/// Reasons that pass within milliseconds are not worth a write each: they stand as the phase.
+fn settled_reason(step: &Step) -> &'static str {
+    match step.because.reason {
+        reason::LOOKING_AT_LOCK | reason::BIDDING | reason::NOT_OUR_TURN | reason::COUNTING | reason::ADOPTING => {
+            reason::PLANNED
+        }
+        reason::UNCORDONING | reason::SETTLING | reason::RELEASING => reason::BOOTED,
+        other => other,
+    }
+}
+
+/// The reason of a condition that is not the leading one: short, and the same all through a phase.
+fn standing(ctx: &Context<'_>, kind: &'static str, status: bool) -> (&'static str, String) {
+    let Some(record) = ctx.node.record.get() else {
+        let outcome = ctx.node.last.get().map_or(reason::IDLE, |last| last.outcome.as_str());
+        return (outcome, String::new());
+    };
+    match (kind, status) {
+        (MAINTENANCE_PLANNED, true) => (reason::PLANNED, format!("{}: {}", record.trigger.source, super::idle::one_line(&record.trigger.reason))),
+        (DRAINED, true) => (reason::REBOOTING, "every pod that has to go is gone".into()),
+        (_, true) => (record_reason(record.phase), record.message.clone()),
+        (_, false) => (record_reason(record.phase), String::new()),
+    }
+}
+
+fn record_reason(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Waiting => reason::PLANNED,
+        Phase::Draining => reason::DRAINING,
+        Phase::Rebooting => reason::REBOOTING,
+        Phase::Returning => reason::BOOTED,
+    }
+}
+
+fn survived(ctx: &Context<'_>) -> Observation {
+    let survivors = triggers::survivors(ctx);
+    let message = format!(
+        "{} is still there, unchanged, after the boot it caused: remove it, or touch it anew for another reboot",
+        survivors.join(", ")
+    );
+    let there = !survivors.is_empty();
+    observe(SENTINEL_SURVIVED_REBOOT, there, if there { reason::SENTINEL_SURVIVED } else { reason::IDLE }, if there { &message } else { "" })
+}
+
+fn unknown(ctx: &Context<'_>) -> Observation {
+    let mut unknowns = triggers::unknowns(ctx);
+    if let Parsed::Bad { why } = &ctx.node.request {
+        unknowns.push(format!("annotation dogwatch.dev/reboot-requested: {why}"));
+    }
+    let there = !unknowns.is_empty();
+    observe(REBOOT_TRIGGER_UNKNOWN, there, if there { reason::TRIGGER_UNKNOWN } else { reason::IDLE }, &unknowns.join("; "))
+}
+
+/// Says each transition once, from what stands: `since` makes it a new sentence each time.
+fn phase_event(ctx: &Context<'_>) -> Option<Event> {
+    let record = ctx.node.record.get()?;
+    let trigger = &record.trigger;
+    let (reason, message) = match record.phase {
+        Phase::Waiting if record.retry_after.is_some() => return None,
+        Phase::Waiting => (
+            reason::PLANNED,
+            format!("{} wants a reboot ({}); waits for the lock", trigger.source, super::idle::one_line(&trigger.reason)),
+        ),
+        Phase::Draining => (reason::DRAINING, record.message.clone()),
+        Phase::Rebooting => (reason::REBOOTING, format!("attempt {}: {}", record.attempts, record.message)),
+        Phase::Returning => (reason::BOOTED, format!("booted anew: {} → {}", record.boot_id, ctx.boot)),
+    };
+    Some(Event { severity: Severity::Normal, reason, message })
+}
+
+fn trouble(ctx: &Context<'_>) -> Vec<Event> {
+    let warning = |reason, message| Event { severity: Severity::Warning, reason, message };
+    let mut events: Vec<Event> =
+        triggers::unknowns(ctx).into_iter().map(|text| warning(reason::TRIGGER_UNKNOWN, text)).collect();
+    if let Parsed::Bad { why } = &ctx.node.request {
+        events.push(warning(reason::REQUEST_UNREADABLE, format!("annotation dogwatch.dev/reboot-requested is left alone: {why}")));
+    }
+    events.extend(triggers::survivors(ctx).into_iter().map(|source| {
+        warning(reason::SENTINEL_SURVIVED, format!("{source} is still there, unchanged, after the boot it caused"))
+    }));
+    events
+}
+
+fn observe(kind: &'static str, status: bool, reason: &str, message: &str) -> Observation {
+    Observation {
+        kind,
+        status: if status { Status::True } else { Status::False },
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    }
+}

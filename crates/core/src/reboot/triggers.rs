@@ -1,0 +1,103 @@
+//! What wants a reboot. Source: specification §2.1.
+
+use super::Context;
+use super::record::{Fingerprint, LastReboot, Trigger};
+use super::seen::{NodeSeen, Seen, TriggerSeen, TriggerState, Wanted};
+use crate::Now;
+
+/// The source of a request on the Node.
+pub const REQUEST: &str = "request";
+
+/// What wants a reboot now: sentinels that are there and were not served, and a request whose time
+/// has come.
+pub fn wanted(seen: &Seen, node: &NodeSeen, now: Now) -> Wanted {
+    let last = node.last.get();
+    let mut wanted: Wanted = seen
+        .host
+        .triggers
+        .iter()
+        .filter_map(|trigger| sentinel(trigger, last))
+        .collect();
+    wanted.extend(request(node, now));
+    wanted
+}
+
+/// Whether this appearance of the source was served by the last reboot.
+pub fn served_source(last: Option<&LastReboot>, source: &str, fingerprint: &Fingerprint) -> bool {
+    last.is_some_and(|last| {
+        last.old_boot_id != last.new_boot_id && last.fingerprints.get(source) == Some(fingerprint)
+    })
+}
+
+fn sentinel(
+    seen: &TriggerSeen,
+    last: Option<&LastReboot>,
+) -> Option<(String, (Fingerprint, Trigger))> {
+    let TriggerState::Present { fingerprint, reason } = &seen.state else {
+        return None;
+    };
+    if served_source(last, &seen.source, fingerprint) {
+        return None;
+    }
+    let trigger = Trigger {
+        source: seen.source.clone(),
+        reason: reason.clone(),
+        requester: None,
+    };
+    Some((seen.source.clone(), (fingerprint.clone(), trigger)))
+}
+
+fn request(node: &NodeSeen, now: Now) -> Option<(String, (Fingerprint, Trigger))> {
+    let request = node.request.get()?;
+    if request.not_before.is_some_and(|at| at > now.wall) {
+        return None;
+    }
+    let trigger = Trigger {
+        source: REQUEST.into(),
+        reason: request.reason.clone(),
+        requester: Some(request.requester.clone()),
+    };
+    Some((REQUEST.into(), (node.request_fingerprint.clone()?, trigger)))
+}
+
+/// Sentinels that survived the boot they caused.
+pub(super) fn survivors(ctx: &Context<'_>) -> Vec<String> {
+    let last = ctx.node.last.get();
+    ctx.seen
+        .host
+        .triggers
+        .iter()
+        .filter(|trigger| match &trigger.state {
+            TriggerState::Present { fingerprint, .. } => {
+                served_source(last, &trigger.source, fingerprint)
+            }
+            TriggerState::Absent | TriggerState::Unknown { .. } => false,
+        })
+        .map(|trigger| trigger.source.clone())
+        .collect()
+}
+
+/// Sentinels that could not be read, with the reason.
+pub(super) fn unknowns(ctx: &Context<'_>) -> Vec<String> {
+    ctx.seen
+        .host
+        .triggers
+        .iter()
+        .filter_map(|trigger| match &trigger.state {
+            TriggerState::Unknown { why } => Some(format!("{}: {why}", trigger.source)),
+            TriggerState::Absent | TriggerState::Present { .. } => None,
+        })
+        .collect()
+}
+
+/// Whether what this reboot serves still stands. An unreadable sentinel has not gone: unknown is
+/// never "not needed", and never "needed" anew either.
+pub(super) fn still_wanted(ctx: &Context<'_>, serves: &[&str]) -> bool {
+    if !wanted(ctx.seen, ctx.node, ctx.now).is_empty() {
+        return true;
+    }
+    ctx.seen.host.triggers.iter().any(|trigger| {
+        serves.contains(&trigger.source.as_str())
+            && matches!(trigger.state, TriggerState::Unknown { .. })
+    })
+}

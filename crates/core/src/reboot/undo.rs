@@ -1,0 +1,167 @@
+//! The ways back: leaving the node as it was found.
+//! Source: specification §2.3 (deadline, veto) and §2.4 ("undo, report").
+
+use std::time::Duration;
+
+use super::action::{Action, Look, NodePatch, RecordChange};
+use super::record::{LastReboot, Outcome, Phase, Record};
+use super::step::{Step, set};
+use super::{Context, reason, waiting};
+use crate::lock::Standing;
+
+const FIRST_PAUSE: Duration = Duration::from_mins(1);
+const LONGEST_PAUSE: Duration = Duration::from_hours(24);
+
+/// Uncordon what we cordoned and queue again after a pause; the lock is released after that, so
+/// that the next node never drains while this one is still closed.
+pub(super) fn undo(ctx: &Context<'_>, record: &Record, why: &'static str, text: String) -> Step {
+    let pause = pause(record.failures);
+    let retry_after = ctx.now.plus(pause);
+    back_to_waiting(ctx, record, why, text, Some((record.failures + 1, retry_after)))
+}
+
+/// Uncordon what we cordoned without blame: what asked for the reboot is gone.
+pub(super) fn withdraw(ctx: &Context<'_>, record: &Record) -> Step {
+    let text = "what asked for the reboot is gone; undoing".to_owned();
+    back_to_waiting(ctx, record, reason::TRIGGER_GONE, text, None)
+}
+
+fn back_to_waiting(
+    ctx: &Context<'_>,
+    record: &Record,
+    why: &'static str,
+    text: String,
+    failed: Option<(u32, jiff::Timestamp)>,
+) -> Step {
+    let record = Record {
+        phase: Phase::Waiting,
+        since: ctx.now.wall,
+        cordoned_by_us: false,
+        attempts: 0,
+        forced: false,
+        budgets: Vec::new(),
+        message: text.clone(),
+        failures: failed.map_or(record.failures, |(failures, _)| failures),
+        retry_after: failed.map(|(_, at)| at),
+        ..record.clone()
+    };
+    let patch = NodePatch { unschedulable: uncordon(ctx), ..set(ctx, record) };
+    Step::new(why, text).warn().act(Action::PatchNode(Box::new(patch)))
+}
+
+/// `Some(false)` where the cordon is ours and still there: nobody else's is ever removed.
+pub(super) fn uncordon(ctx: &Context<'_>) -> Option<bool> {
+    let ours = ctx.node.record.get().is_some_and(|record| record.cordoned_by_us);
+    (ours && ctx.node.unschedulable).then_some(false)
+}
+
+fn pause(failures: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_PAUSE)
+}
+
+/// Nothing was touched and nothing wants it any more: release, then forget.
+pub(super) fn leave(ctx: &Context<'_>, record: &Record) -> Step {
+    let text = "what asked for the reboot is gone; nothing was touched";
+    if let Some(release) = release_first(ctx, reason::TRIGGER_GONE, text) {
+        return release;
+    }
+    let patch = finish(ctx, record, Outcome::TriggerGone);
+    Step::new(reason::TRIGGER_GONE, text).say().act(Action::PatchNode(Box::new(patch)))
+}
+
+/// What has to happen to the lock before the node may let go of its record: look, settle an
+/// unknown bid, release. `None`: the lock is not ours.
+pub(super) fn release_first(ctx: &Context<'_>, why: &'static str, text: &str) -> Option<Step> {
+    let step = waiting::look_at_locks(ctx, Step::new(why, text));
+    let Some(leases) = &ctx.seen.lock.leases else {
+        return Some(step);
+    };
+    match waiting::mine(ctx, leases) {
+        Some((lease, Standing::Ours)) => {
+            let lease = Box::new(lease.clone());
+            Some(step.act(Action::Release { lease, over_budget: false }))
+        }
+        Some((lease, Standing::OtherRun { .. })) => Some(step.act(waiting::ask(ctx, lease))),
+        Some((_, Standing::NotHeld)) | None => settle(ctx, step),
+    }
+}
+
+/// A bid whose end is unknown may still land and leave a lock with nobody behind it. Bidding once
+/// more for the same version either wins (and is then released) or proves that the version moved.
+fn settle(ctx: &Context<'_>, step: Step) -> Option<Step> {
+    let name = ctx.seen.lock.unsettled.as_ref()?;
+    let leases = ctx.seen.lock.leases.as_ref()?;
+    let lease = leases.iter().find(|lease| lease.name == *name && lease.holder.is_none())?;
+    let mut step = step.act(waiting::ask(ctx, lease));
+    step.because = crate::Because::new(
+        reason::SETTLING_BID,
+        format!("the end of a bid for Lease {name} is unknown; settling it before leaving"),
+    );
+    Some(step)
+}
+
+/// The last patch: record and label go, the outcome stays.
+pub(super) fn finish(ctx: &Context<'_>, record: &Record, outcome: Outcome) -> NodePatch {
+    let last = LastReboot {
+        outcome,
+        planned: record.planned,
+        finished: ctx.now.wall,
+        old_boot_id: record.boot_id.clone(),
+        new_boot_id: ctx.boot.clone(),
+        trigger: record.trigger.clone(),
+        fingerprints: record.serves.clone(),
+    };
+    let served = record.serves.get(super::triggers::REQUEST);
+    let request = ctx.node.request_fingerprint.as_ref();
+    NodePatch {
+        resource_version: ctx.node.resource_version.clone(),
+        unschedulable: None,
+        record: RecordChange::Remove,
+        waiting_label: Some(false),
+        last: keep_last(ctx, last),
+        remove_request: outcome == Outcome::Rebooted && served.is_some() && served == request,
+    }
+}
+
+/// A withdrawn reboot must not wipe the fingerprints of the last real one: what survived that boot
+/// would cause another.
+fn keep_last(ctx: &Context<'_>, last: LastReboot) -> Option<LastReboot> {
+    let real_before = ctx.node.last.get().is_some_and(|before| before.outcome == Outcome::Rebooted);
+    (last.outcome == Outcome::Rebooted || !real_before).then_some(last)
+}
+
+/// Keeps the lock's Leases in sight while a phase relies on them.
+pub(super) fn watch_lock(ctx: &Context<'_>, step: Step) -> Step {
+    waiting::look_at_locks(ctx, step)
+}
+
+/// Whether the lock is still ours: `None` while the Leases were not looked at yet.
+pub(super) fn lock_is_ours(ctx: &Context<'_>) -> Option<Lock> {
+    let leases = ctx.seen.lock.leases.as_ref()?;
+    Some(match waiting::mine(ctx, leases) {
+        Some((_, Standing::Ours)) => Lock::Ours,
+        Some((lease, Standing::OtherRun { .. })) => Lock::OlderRun(Box::new(lease.clone())),
+        Some((_, Standing::NotHeld)) | None => Lock::Lost,
+    })
+}
+
+/// How we stand to the lock that the record says we hold.
+pub(super) enum Lock {
+    /// It is ours.
+    Ours,
+    /// It is ours, but an older run stands on it.
+    OlderRun(Box<crate::lock::LeaseSeen>),
+    /// It is not ours any more.
+    Lost,
+}
+
+/// Takes a Lease over from an older run of ourselves.
+pub(super) fn adopt(ctx: &Context<'_>, lease: &crate::lock::LeaseSeen) -> Step {
+    let text = format!("taking over Lease {} from an older run of this node", lease.name);
+    Step::new(reason::ADOPTING, text).act(waiting::ask(ctx, lease))
+}
+
+/// The drain is to go on being looked at.
+pub(super) fn drain_look(delete: bool) -> Look {
+    Look::Drain { delete }
+}

@@ -1,0 +1,209 @@
+//! Phase `waiting`: the node asks for the lock, and counts the budget once it has it.
+//! Source: specification §2.2.
+
+use std::time::Duration;
+
+use super::action::{Action, Look, NodePatch};
+use super::record::{Phase, Record};
+use super::seen::HolderSeen;
+use super::step::{Step, set};
+use super::{Context, reason, triggers, undo};
+use crate::limit::Limit;
+use crate::lock::{self, Bid, Budget, LeaseSeen, LockRecord, Standing, Verdict};
+
+/// How long somebody is let hold a lock before a waiter first looks whether its Node still exists,
+/// and how long between looks. Jitter spreads a thousand waiters over it.
+const FIRST_HOLDER_CHECK: Duration = Duration::from_secs(30);
+const HOLDER_CHECK_EVERY: Duration = Duration::from_mins(5);
+
+pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
+    let serves: Vec<&str> = record.serves.keys().map(String::as_str).collect();
+    if !triggers::still_wanted(ctx, &serves) {
+        return undo::leave(ctx, record);
+    }
+    if let Some(at) = record.retry_after {
+        return back_off(ctx, record, at);
+    }
+    let step = |step| look_at_locks(ctx, step);
+    let Some(leases) = &ctx.seen.lock.leases else {
+        return step(Step::new(reason::LOOKING_AT_LOCK, "looking at the group's Leases"));
+    };
+    step(match mine(ctx, leases) {
+        Some((lease, Standing::Ours)) => counted(ctx, record, lease),
+        Some((lease, Standing::OtherRun { .. })) => take_over(ctx, lease),
+        Some((_, Standing::NotHeld)) | None => bid(ctx, leases),
+    })
+}
+
+/// Asks for the group's Leases to be watched; and for its size, where the maximum is a percentage.
+pub(super) fn look_at_locks(ctx: &Context<'_>, step: Step) -> Step {
+    match (ctx.config.max_unavailable, ctx.seen.lock.group_size) {
+        (Limit::Percent(_), None) => step.look(Look::GroupSize),
+        (Limit::Percent(_), Some(_)) => step.look(Look::GroupSize).look(Look::Locks { slots: max(ctx) }),
+        (Limit::Count(_), _) => step.look(Look::Locks { slots: max(ctx) }),
+    }
+}
+
+/// The bidder's own maximum. A group whose size is not known yet counts as one.
+fn max(ctx: &Context<'_>) -> u32 {
+    let members = ctx.seen.lock.group_size.unwrap_or(1);
+    let max = ctx.config.max_unavailable.of(usize::try_from(members).unwrap_or(usize::MAX));
+    u32::try_from(max).unwrap_or(u32::MAX)
+}
+
+/// The Lease held by us, and how we stand to it.
+pub(super) fn mine<'a>(
+    ctx: &Context<'_>,
+    leases: &'a [LeaseSeen],
+) -> Option<(&'a LeaseSeen, Standing)> {
+    let lease = lock::held_by(leases, &ctx.seen.run.holder)?;
+    Some((lease, lock::standing(lease, &ctx.seen.run.holder, &ctx.seen.run.id)))
+}
+
+fn bid(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {
+    if let Some(at) = ctx.seen.run.bid_after.filter(|at| *at > ctx.now.mono) {
+        let text = "gave the lock back because too many nodes are out; bids again after a pause";
+        return Step::new(reason::OVER_BUDGET, text).wake(at, "the pause after giving back");
+    }
+    match lock::when_to_bid(leases, &ctx.seen.run.holder, max(ctx), ctx.seen.run.jitter, ctx.now) {
+        Bid::Now { lease } => {
+            let text = format!("asking for Lease {}", lease.name);
+            Step::new(reason::BIDDING, text).act(ask(ctx, &lease))
+        }
+        Bid::Later { at, lease } => {
+            let text = format!("Lease {} is free; it is another node's turn first", lease.name);
+            Step::new(reason::NOT_OUR_TURN, text).wake(at, "our turn to bid")
+        }
+        Bid::AllHeld => held_by_others(ctx, leases),
+    }
+}
+
+fn take_over(ctx: &Context<'_>, lease: &LeaseSeen) -> Step {
+    let text = format!("taking over Lease {} from an older run of this node", lease.name);
+    Step::new(reason::ADOPTING, text).act(ask(ctx, lease))
+}
+
+/// A bid for this Lease, or the takeover of our own older one.
+pub(super) fn ask(ctx: &Context<'_>, lease: &LeaseSeen) -> Action {
+    let fresh = LockRecord {
+        node: Some(ctx.node.name.clone()),
+        node_uid: Some(ctx.node.uid.clone()),
+        boot_id: Some(ctx.boot.clone()),
+        group: ctx.node.group.clone(),
+        max: max(ctx),
+        since: ctx.now.wall,
+        runs: vec![ctx.seen.run.id.clone()],
+    };
+    let record = lock::adopted(lease, &ctx.seen.run.id, fresh);
+    Action::Bid { lease: Box::new(lease.clone()), record: Box::new(record) }
+}
+
+fn held_by_others(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {
+    let names: Vec<String> = leases
+        .iter()
+        .filter_map(|lease| Some(format!("{} by {}", lease.name, lease.holder.as_ref()?)))
+        .collect();
+    let text = format!("waits for the lock; held: {}", names.join(", "));
+    let step = Step::new(reason::LOCK_HELD, text);
+    if let Some((lease, evidence)) = broken(ctx, leases) {
+        let text = format!("Lease {} is cleared: {evidence}", lease.name);
+        let lease = Box::new(lease.clone());
+        return Step::new(reason::BREAKING_LOCK, text).warn().act(Action::Break { lease, evidence });
+    }
+    check_holders(ctx, leases, step)
+}
+
+/// A Lease whose holder is proved gone by the newest reads.
+fn broken<'a>(ctx: &Context<'_>, leases: &'a [LeaseSeen]) -> Option<(&'a LeaseSeen, String)> {
+    let HolderSeen { lease, resource_version, reads, .. } = ctx.seen.lock.holder.as_ref()?;
+    let lease = leases
+        .iter()
+        .find(|l| l.name == *lease && l.resource_version == *resource_version)?;
+    let evidence = lock::broken_by(lease, &reads[0], &reads[1])?;
+    Some((lease, evidence.to_string()))
+}
+
+/// Looks at the holders one after the other, seldom: a deleted Node must not block for ever, and a
+/// thousand waiters must not ask all the time.
+fn check_holders(ctx: &Context<'_>, leases: &[LeaseSeen], step: Step) -> Step {
+    let Some(since) = ctx.seen.run.waiting_since else {
+        return step.wake(ctx.now.mono, "the wait to be noticed");
+    };
+    let spread = 1.0 + ctx.seen.run.jitter;
+    let last = ctx.seen.lock.holder.as_ref();
+    let due = last.map_or(since + FIRST_HOLDER_CHECK.mul_f64(spread), |last| {
+        last.taken + HOLDER_CHECK_EVERY.mul_f64(spread)
+    });
+    if due > ctx.now.mono {
+        return step.wake(due, "the next look at the holder's Node");
+    }
+    match after(leases, last.map(|last| last.lease.as_str())) {
+        Some(lease) => step.look(Look::Holder { lease: Box::new(lease.clone()) }),
+        None => step,
+    }
+}
+
+/// The held Lease that comes after the one looked at last, around the circle.
+fn after<'a>(leases: &'a [LeaseSeen], last: Option<&str>) -> Option<&'a LeaseSeen> {
+    let held = || leases.iter().filter(|lease| lease.holder.as_ref().is_some_and(lock::HolderId::is_node));
+    held().find(|lease| last.is_some_and(|last| lease.name.as_str() > last)).or_else(|| held().next())
+}
+
+/// The lock is ours: may we go ahead?
+fn counted(ctx: &Context<'_>, record: &Record, lease: &LeaseSeen) -> Step {
+    let resource_version = lease.resource_version.clone();
+    let look = |newer_than| Look::Count { resource_version: resource_version.clone(), newer_than };
+    let text = format!("holds Lease {}; counting who is out", lease.name);
+    let counting = Step::new(reason::COUNTING, text);
+    let Some(seen) = &ctx.seen.lock.count else {
+        return counting.look(look(Duration::ZERO));
+    };
+    let budget = Budget { max: max(ctx) };
+    match lock::verdict(budget, &seen.count, lease, ctx.now) {
+        Verdict::StaleCount => counting.look(look(Duration::ZERO)),
+        Verdict::Go => go(ctx, record, lease),
+        Verdict::GiveBack { why } => {
+            let lease = Box::new(lease.clone());
+            Step::new(reason::OVER_BUDGET, why).warn().act(Action::Release { lease, over_budget: true })
+        }
+        Verdict::WaitForHigherSlot { why } => {
+            let again = seen.taken + lock::RECOUNT_PAUSE;
+            let step = Step::new(reason::COUNTING, why).wake(again, "the next count");
+            if again <= ctx.now.mono { step.look(look(seen.taken)) } else { step }
+        }
+    }
+}
+
+/// Cordon and record in one patch, so that "we cordoned it" is never a guess.
+fn go(ctx: &Context<'_>, record: &Record, lease: &LeaseSeen) -> Step {
+    let ours = !ctx.node.unschedulable;
+    let record = Record {
+        phase: Phase::Draining,
+        since: ctx.now.wall,
+        cordoned_by_us: ours,
+        lease: Some(lease.name.clone()),
+        message: format!("draining with Lease {}", lease.name),
+        ..record.clone()
+    };
+    let patch = NodePatch {
+        unschedulable: ours.then_some(true),
+        waiting_label: Some(false),
+        ..set(ctx, record)
+    };
+    Step::new(reason::DRAINING, format!("holds Lease {}; cordons and drains", lease.name))
+        .act(Action::PatchNode(Box::new(patch)))
+}
+
+/// After a failed attempt: release, wait, queue again as if newly come.
+fn back_off(ctx: &Context<'_>, record: &Record, at: jiff::Timestamp) -> Step {
+    let text = format!("{}; tries again at {at}", record.message);
+    if let Some(release) = undo::release_first(ctx, reason::BACKING_OFF, &text) {
+        return release;
+    }
+    if at > ctx.now.wall {
+        return Step::new(reason::BACKING_OFF, text).wake(ctx.now.mono_at(at), "the pause after a failed attempt");
+    }
+    let record = Record { retry_after: None, since: ctx.now.wall, ..record.clone() };
+    let patch = NodePatch { waiting_label: Some(true), ..set(ctx, record) };
+    Step::new(reason::PLANNED, "queues again after a failed attempt").act(Action::PatchNode(Box::new(patch)))
+}
