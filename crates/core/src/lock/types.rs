@@ -13,7 +13,7 @@ pub const FIELD_MANAGER_LIMIT: usize = 128;
 
 /// Who holds or asks for a lock. It is also the field manager of every write to the Lease.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "String", into = "String")]
 pub struct HolderId(String);
 
 /// A holder's identity that is too long and was not hashed.
@@ -45,9 +45,29 @@ impl HolderId {
         &self.0
     }
 
+    /// Whether the name in it was replaced by its hash, and can only be read from the record.
+    pub fn is_hashed(&self) -> bool {
+        self.0
+            .strip_prefix("node/sha256-")
+            .is_some_and(|rest| rest.len() == 32)
+    }
+
     /// Whether this is a node's coordinator (prefix `node/`).
     pub fn is_node(&self) -> bool {
         self.0.starts_with("node/")
+    }
+}
+
+impl TryFrom<String> for HolderId {
+    type Error = NameTooLong;
+    fn try_from(text: String) -> Result<Self, NameTooLong> {
+        Self::new(text)
+    }
+}
+
+impl From<HolderId> for String {
+    fn from(holder: HolderId) -> String {
+        holder.0
     }
 }
 
@@ -74,6 +94,12 @@ pub struct LeaseSeen {
     pub record: Option<LockRecord>,
     /// Who was called by the one who left, first one first.
     pub hint: Vec<HolderId>,
+    /// How many winners in a row found the group over budget and gave it back. 0: the last holder
+    /// was done with it. While it counts up, everybody backs off together.
+    pub given_back: u32,
+    /// It is free, and yet fields of an older holder were left behind (half a release, a person's
+    /// patch): they would refuse every bid, so the bidder clears them first.
+    pub leftover: bool,
     /// When this process saw it change from held to free. `None`: it was free when first seen, or
     /// is held. A newcomer bids at once, one who waited goes by the hint.
     pub freed_at: Option<Duration>,
@@ -134,7 +160,9 @@ pub struct Count {
     pub for_resource_version: String,
     /// Everybody else who is out, with the reason.
     pub unavailable: Vec<Unavailable>,
-    /// The maxima of the other holders in the group.
+    /// How many members the group has, this node among them and ignored ones not.
+    pub members: u32,
+    /// The maxima of the other holders in the group. One whose record cannot be read counts as 1.
     pub maxima: Vec<u32>,
     /// Whether a holder of a higher slot of this group has not cordoned its node yet: it gives
     /// back before us.
