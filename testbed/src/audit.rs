@@ -1,0 +1,157 @@
+//! What the API server was really asked, from its own audit log.
+
+use std::{fs, io, path::Path};
+
+use serde::Deserialize;
+
+use crate::Error;
+
+/// Every request's metadata, once a stage; the stage before the answer says nothing that later ones do not.
+pub(crate) const POLICY: &str = r#"{
+  "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+  "omitStages": ["RequestReceived"],
+  "rules": [{"level": "Metadata"}]
+}"#;
+
+/// A request as the API server saw it. What does not apply is empty, or 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// `ResponseComplete`; a watch also has a `ResponseStarted` when it is opened; `Panic` should never be seen.
+    pub stage: String,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    pub verb: String,
+    /// The user's name.
+    pub user: String,
+    /// What the client says it is, which tells clients with one token apart.
+    pub user_agent: String,
+    /// Plural, as in RBAC.
+    pub resource: String,
+    /// `status`, `eviction`, …
+    pub subresource: String,
+    /// The object's namespace.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+    /// The answer's HTTP code.
+    pub code: u16,
+    /// The path with its query.
+    pub uri: String,
+    /// When the request came, RFC 3339 with microseconds.
+    pub received: String,
+}
+
+/// A place in the audit log: what came after it is what a test asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditMark(pub(crate) u64);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Event {
+    stage: String,
+    verb: String,
+    user: User,
+    #[serde(default)]
+    user_agent: String,
+    #[serde(default)]
+    object_ref: ObjectRef,
+    #[serde(default)]
+    response_status: ResponseStatus,
+    #[serde(rename = "requestURI")]
+    request_uri: String,
+    request_received_timestamp: String,
+}
+
+#[derive(Deserialize)]
+struct User {
+    #[serde(default)]
+    username: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ObjectRef {
+    resource: String,
+    subresource: String,
+    namespace: String,
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ResponseStatus {
+    code: u16,
+}
+
+impl From<Event> for AuditEntry {
+    fn from(event: Event) -> Self {
+        Self {
+            stage: event.stage,
+            verb: event.verb,
+            user: event.user.username,
+            user_agent: event.user_agent,
+            resource: event.object_ref.resource,
+            subresource: event.object_ref.subresource,
+            namespace: event.object_ref.namespace,
+            name: event.object_ref.name,
+            code: event.response_status.code,
+            uri: event.request_uri,
+            received: event.request_received_timestamp,
+        }
+    }
+}
+
+/// The entries after `mark`, in the order in which the requests were answered. A last line that is still being written
+/// is left out.
+pub(crate) fn read(log: &Path, mark: AuditMark) -> Result<Vec<AuditEntry>, Error> {
+    let text = read_text(log)?;
+    let from = usize::try_from(mark.0)
+        .expect("a log fits memory")
+        .min(text.len());
+    text[from..]
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'))
+        .map(|line| Ok(serde_json::from_str::<Event>(line)?.into()))
+        .collect()
+}
+
+/// The place after the last whole line.
+pub(crate) fn end(log: &Path) -> Result<AuditMark, Error> {
+    let text = read_text(log)?;
+    Ok(AuditMark(
+        text.rfind('\n').map_or(0, |last| last as u64 + 1),
+    ))
+}
+
+fn read_text(log: &Path) -> Result<String, Error> {
+    match fs::read_to_string(log) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(Error::io("read", log)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = r#"{"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/a/pods/p/eviction","verb":"create","user":{"username":"u"},"userAgent":"dogwatch","objectRef":{"resource":"pods","namespace":"a","name":"p","subresource":"eviction"},"responseStatus":{"metadata":{},"code":429},"requestReceivedTimestamp":"2026-01-01T00:00:00.000000Z"}"#;
+
+    #[test]
+    fn a_line_that_is_still_being_written_is_left_for_the_next_reading() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("audit.log");
+        assert_eq!(read(&log, AuditMark(0)).unwrap(), []);
+
+        fs::write(&log, format!("{LINE}\n{}", &LINE[..40])).unwrap();
+        let entries = read(&log, AuditMark(0)).unwrap();
+        assert_eq!(entries.len(), 1);
+        assert_eq!(
+            (entries[0].subresource.as_str(), entries[0].code),
+            ("eviction", 429)
+        );
+
+        let mark = end(&log).unwrap();
+        fs::write(&log, format!("{LINE}\n{LINE}\n")).unwrap();
+        assert_eq!(read(&log, mark).unwrap().len(), 1);
+    }
+}
