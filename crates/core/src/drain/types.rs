@@ -1,8 +1,11 @@
 //! What the drain sees and says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
+
+use super::selector::LabelSelector;
+use crate::Wake;
 
 /// Which pod, which incarnation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,6 +92,68 @@ pub enum Lookup {
     },
 }
 
+/// How a pod is made to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// `pods/eviction`: budgets are asked.
+    Evict,
+    /// DELETE with the pod's own grace: past the deadline, when policy says `delete`.
+    Delete,
+}
+
+/// One call to make: this pod, this incarnation, this way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Try {
+    /// Goes back with the answer.
+    pub id: EvictionId,
+    /// Which pod; its UID is the call's precondition.
+    pub pod: PodRef,
+    /// Eviction or deletion.
+    pub way: Way,
+}
+
+/// What the drain wants done now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Step {
+    /// Calls to start. Each is answered once by [`Drain::answered`](super::Drain::answered).
+    pub tries: Vec<Try>,
+    /// DaemonSets to look up. Each is answered once by [`Drain::daemonset`](super::Drain::daemonset).
+    pub look_up: Vec<DaemonSetRef>,
+    /// Namespaces whose budgets must be watched while they are named here.
+    pub watch_budgets: BTreeSet<String>,
+    /// When to ask again even if nothing happens.
+    pub wake: Option<Wake>,
+}
+
+/// A PodDisruptionBudget, as its watch shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetSeen {
+    /// Its names and numbers.
+    pub numbers: BudgetNumbers,
+    /// Whom it covers. `None` covers no pod, an empty selector every pod of its namespace.
+    pub selector: Option<LabelSelector>,
+    /// `metadata.generation`: moves when a person changes the budget.
+    pub generation: i64,
+}
+
+/// How to drain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DrainConfig {
+    /// How many evictions may be under way at once.
+    pub in_flight: usize,
+    /// Pods that stay because the policy says so.
+    pub exclude: Option<LabelSelector>,
+}
+
+impl Default for DrainConfig {
+    fn default() -> Self {
+        Self {
+            in_flight: 32,
+            exclude: None,
+        }
+    }
+}
+
 /// One try to evict one pod. The answer of an older try changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EvictionId(pub u64);
@@ -159,7 +224,7 @@ pub struct Blocked {
     pub message: String,
     /// The budgets that cover it, with their numbers as last seen; empty if not known yet.
     pub budgets: Vec<BudgetNumbers>,
-    /// Since when.
+    /// Since when, in monotonic time.
     pub since: Duration,
 }
 

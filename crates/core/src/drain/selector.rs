@@ -1,0 +1,129 @@
+//! Label selectors, as `metav1.LabelSelector` means them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Which labels a pod must carry. All parts must hold; an empty selector matches everything.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LabelSelector {
+    /// Labels with these very values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+    /// Requirements on keys.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<Requirement>,
+}
+
+/// One requirement on one key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requirement {
+    /// The label's key.
+    pub key: String,
+    /// What is asked of it.
+    pub operator: Operator,
+    /// For `In` and `NotIn`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+}
+
+/// What a requirement asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Operator {
+    /// The label is there with one of the values.
+    In,
+    /// The label is absent, or has none of the values.
+    NotIn,
+    /// The label is there.
+    Exists,
+    /// It is not.
+    DoesNotExist,
+}
+
+impl LabelSelector {
+    /// Whether these labels satisfy it.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.match_labels
+            .iter()
+            .all(|(key, value)| labels.get(key) == Some(value))
+            && self
+                .match_expressions
+                .iter()
+                .all(|requirement| requirement.holds(labels))
+    }
+}
+
+impl Requirement {
+    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
+        let value = labels.get(&self.key);
+        let listed = || value.is_some_and(|value| self.values.contains(value));
+        match self.operator {
+            Operator::In => listed(),
+            Operator::NotIn => !listed(),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selector_matches_as_kubernetes_does() {
+        let labels: BTreeMap<_, _> = [("app".to_owned(), "web".to_owned())].into();
+        for (json, matches) in [
+            ("{}", true),
+            (r#"{"matchLabels":{"app":"web"}}"#, true),
+            (r#"{"matchLabels":{"app":"db"}}"#, false),
+            (r#"{"matchLabels":{"app":"web","tier":"x"}}"#, false),
+            (
+                r#"{"matchExpressions":[{"key":"app","operator":"In","values":["db","web"]}]}"#,
+                true,
+            ),
+            (
+                r#"{"matchExpressions":[{"key":"app","operator":"NotIn","values":["web"]}]}"#,
+                false,
+            ),
+            (
+                r#"{"matchExpressions":[{"key":"tier","operator":"NotIn","values":["web"]}]}"#,
+                true,
+            ),
+            (
+                r#"{"matchExpressions":[{"key":"tier","operator":"In","values":["x"]}]}"#,
+                false,
+            ),
+            (
+                r#"{"matchExpressions":[{"key":"app","operator":"Exists"}]}"#,
+                true,
+            ),
+            (
+                r#"{"matchExpressions":[{"key":"tier","operator":"Exists"}]}"#,
+                false,
+            ),
+            (
+                r#"{"matchExpressions":[{"key":"app","operator":"DoesNotExist"}]}"#,
+                false,
+            ),
+            (
+                r#"{"matchExpressions":[{"key":"tier","operator":"DoesNotExist"}]}"#,
+                true,
+            ),
+            (
+                r#"{"matchLabels":{"app":"web"},"matchExpressions":[{"key":"app","operator":"DoesNotExist"}]}"#,
+                false,
+            ),
+        ] {
+            let selector: LabelSelector = serde_json::from_str(json).unwrap();
+            assert_eq!(selector.matches(&labels), matches, "{json}");
+        }
+    }
+
+    #[test]
+    fn an_operator_that_kubernetes_does_not_know_is_refused() {
+        let json = r#"{"matchExpressions":[{"key":"app","operator":"Like"}]}"#;
+        assert!(serde_json::from_str::<LabelSelector>(json).is_err());
+    }
+}

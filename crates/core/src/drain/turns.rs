@@ -1,0 +1,118 @@
+//! Whose turn it is.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::Drain;
+use super::budgets::Change;
+use super::pod::{Name, Pod, Standing};
+use super::types::{EvictionId, Try};
+use super::waiting::{Turn, Waiting};
+use crate::Wake;
+
+impl Drain {
+    /// Gives the pods of a changed budget their turn, as many as it has room for.
+    pub(super) fn retry_for(&mut self, change: &Change) {
+        let covered = || {
+            self.pods
+                .iter()
+                .filter(|(_, pod)| change.concerns(&pod.seen))
+        };
+        let is = |pod: &Pod, what: fn(&Waiting) -> bool| pod.waiting().is_some_and(what);
+        let tried = covered()
+            .filter(|(_, pod)| is(pod, Waiting::being_tried))
+            .count();
+        let room = change.room().saturating_sub(tried);
+        let held = covered().filter(|(_, pod)| is(pod, Waiting::waits_for_budget));
+        let keys: Vec<Name> = held.map(|(key, _)| key.clone()).take(room).collect();
+        for key in keys {
+            self.take_turn(&key);
+        }
+    }
+
+    pub(super) fn end_pauses(&mut self, now: Duration) {
+        let over = |pod: &Pod| matches!(pod.waiting(), Some(Waiting { turn: Turn::Paused(until), .. }) if *until <= now);
+        let keys: Vec<Name> = self
+            .pods
+            .iter()
+            .filter(|(_, pod)| over(pod))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in keys {
+            self.take_turn(&key);
+        }
+    }
+
+    pub(super) fn take_turn(&mut self, key: &Name) {
+        if let Some(Pod {
+            standing: Standing::Waits(waiting),
+            ..
+        }) = self.pods.get_mut(key)
+        {
+            waiting.turn = Turn::Ready(self.places);
+            self.queue.insert(self.places, key.clone());
+            self.places += 1;
+        }
+    }
+
+    pub(super) fn start_tries(&mut self) -> Vec<Try> {
+        let mut tries = Vec::new();
+        while self.calls.len() < self.config.in_flight.max(1) {
+            let Some((place, key)) = self.queue.pop_first() else {
+                break;
+            };
+            let Some(pod) = self.pods.get_mut(&key) else {
+                continue;
+            };
+            let Standing::Waits(waiting) = &mut pod.standing else {
+                continue;
+            };
+            if waiting.turn != Turn::Ready(place) {
+                continue;
+            }
+            let id = EvictionId(self.ids);
+            self.ids += 1;
+            waiting.turn = Turn::Called(id);
+            tries.push(Try {
+                id,
+                pod: pod.seen.pod.clone(),
+                way: self.way,
+            });
+            self.calls.insert(id, key);
+        }
+        tries
+    }
+
+    /// Where a pod is held up by a budget. A pod keeps its namespace watched until it goes, or the
+    /// watch would start anew with each of its tries.
+    pub(super) fn budget_namespaces(&self) -> BTreeSet<String> {
+        let held = |pod: &&Pod| {
+            pod.waiting()
+                .and_then(|waiting| waiting.held.as_ref())
+                .is_some_and(|held| held.budget)
+        };
+        self.pods
+            .values()
+            .filter(held)
+            .map(|pod| pod.seen.pod.namespace.clone())
+            .collect()
+    }
+
+    pub(super) fn wake(&self) -> Option<Wake> {
+        let pause = |pod: &Pod| match pod.waiting()?.turn {
+            Turn::Paused(until) => Some(until),
+            Turn::Ready(_) | Turn::Called(_) | Turn::Ending => None,
+        };
+        let tries = self.pods.values().filter_map(pause).min();
+        Wake::earlier(
+            tries.map(|at| Wake {
+                at,
+                why: "a pod that could not be evicted is tried again",
+            }),
+            self.lookups.wake().map(|at| Wake {
+                at,
+                why: "a DaemonSet is looked up again",
+            }),
+        )
+    }
+}

@@ -1,0 +1,136 @@
+//! One pod on the wait list: whose turn it is, and what its last answer was.
+
+use std::time::Duration;
+
+use super::types::{Answer, EvictionId};
+
+/// A pod that a budget holds up is tried again at the latest after this. Source: specification
+/// §2.3; it is kubectl's pause, too.
+pub(super) const BUDGET_RETRY: Duration = Duration::from_secs(5);
+const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
+const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
+
+/// The pause after so many earlier failures.
+pub(super) fn back_off(earlier: u32) -> Duration {
+    // 0.5 s doubled seven times is past the longest: no need to count further.
+    FIRST_BACK_OFF
+        .saturating_mul(1 << earlier.min(7))
+        .min(LONGEST_BACK_OFF)
+}
+
+/// A pod on the wait list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Waiting {
+    pub(super) turn: Turn,
+    /// What holds it up; outlives the tries that change nothing.
+    pub(super) held: Option<Held>,
+    failures: u32,
+}
+
+/// What it waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Its place in the queue.
+    Ready(u64),
+    /// The answer to this try.
+    Called(EvictionId),
+    /// A moment, or for `Held::budget` a change before it.
+    Paused(Duration),
+    /// Its deletion, which has begun, or which its namespace's end will bring.
+    Ending,
+}
+
+/// Why a pod does not go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) message: String,
+    pub(super) since: Duration,
+    /// A change of its budgets may let it go.
+    pub(super) budget: bool,
+}
+
+/// What an answer does to the pod's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It stays on the list.
+    Waits,
+    /// It is no more.
+    Gone,
+    /// Its eviction failed for good.
+    Dropped(String),
+}
+
+impl Waiting {
+    pub(super) fn new(turn: Turn) -> Self {
+        Self {
+            turn,
+            held: None,
+            failures: 0,
+        }
+    }
+
+    /// Takes in the answer to its own last try.
+    pub(super) fn hear(&mut self, answer: Answer, now: Duration) -> Outcome {
+        let failures = std::mem::take(&mut self.failures);
+        match answer {
+            Answer::Accepted => self.ends(),
+            Answer::AlreadyGone => return Outcome::Gone,
+            Answer::Refused { code, message } => {
+                return Outcome::Dropped(format!("HTTP {code}: {message}"));
+            }
+            Answer::NamespaceTerminating => {
+                // Not tried again: the namespace's controller deletes it, and every eviction until
+                // then would get the same answer.
+                self.turn = Turn::Ending;
+                let message = "its namespace is being deleted, and it with it".to_owned();
+                self.hold(message, now, false);
+            }
+            Answer::Budget { message } | Answer::SeveralBudgets { message } => {
+                self.turn = Turn::Paused(now.saturating_add(BUDGET_RETRY));
+                self.hold(message, now, true);
+            }
+            Answer::TooMany {
+                retry_after: Some(pause),
+                message,
+            } => {
+                self.turn = Turn::Paused(now.saturating_add(pause.max(FIRST_BACK_OFF)));
+                self.hold(message, now, false);
+            }
+            Answer::TooMany {
+                retry_after: None,
+                message,
+            }
+            | Answer::Transient { message } => {
+                self.turn = Turn::Paused(now.saturating_add(back_off(failures)));
+                self.failures = failures.saturating_add(1);
+                self.hold(message, now, false);
+            }
+        }
+        Outcome::Waits
+    }
+
+    /// Its deletion has begun.
+    pub(super) fn ends(&mut self) {
+        self.turn = Turn::Ending;
+        self.held = None;
+    }
+
+    fn hold(&mut self, message: String, now: Duration, budget: bool) {
+        let since = self.held.as_ref().map_or(now, |held| held.since);
+        self.held = Some(Held {
+            message,
+            since,
+            budget,
+        });
+    }
+
+    /// Whether a budget has it wait for a change.
+    pub(super) fn waits_for_budget(&self) -> bool {
+        matches!(self.turn, Turn::Paused(_)) && self.held.as_ref().is_some_and(|held| held.budget)
+    }
+
+    /// Whether a call for it is under way or about to be made.
+    pub(super) fn being_tried(&self) -> bool {
+        matches!(self.turn, Turn::Ready(_) | Turn::Called(_))
+    }
+}
