@@ -256,6 +256,9 @@ pub struct Progress {
     pub tolerated: Vec<PodRef>,
     /// Claims of the pods that left, `namespace/name`: their volumes must detach.
     pub claims: Vec<String>,
+    /// PodDisruptionBudgets (`namespace/name`) that cover a pod of this drain; the return waits
+    /// until none of them is short.
+    pub covered_by: Vec<String>,
 }
 
 impl Progress {

@@ -111,7 +111,7 @@ pub(super) fn rebooting(ctx: &Context<'_>, record: &Record, drain: &DrainSeen, t
         attempts: record.attempts + 1,
         message: text.clone(),
         serves,
-        budgets: drain.budgets.clone(),
+        budgets: drain.progress.covered_by.clone(),
         ..record.clone()
     };
     let patch: NodePatch = set(ctx, record);

@@ -84,3 +84,5 @@ pub const GATES_TIMED_OUT: &str = "ReturnGatesTimedOut";
 pub const RELEASING: &str = "ReleasingLock";
 /// It is done.
 pub const FINISHED: &str = "Rebooted";
+/// What has to be looked at cannot be: a refused call, an API server that is away.
+pub const TROUBLE: &str = "CannotLook";

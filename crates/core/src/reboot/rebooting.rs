@@ -12,6 +12,7 @@ use super::seen::{CommandEnd, CommandSeen, DrainSeen};
 use super::step::Step;
 use super::undo::{self, Lock};
 use super::{Context, draining, reason, triggers};
+use crate::drain::Progress;
 
 /// The command starts within this time of the answer to the patch that wrote `rebooting`.
 const START_WITHIN: Duration = Duration::from_secs(10);
@@ -136,7 +137,8 @@ fn again(ctx: &Context<'_>, record: &Record) -> Step {
     if let Some(step) = last_check_again(ctx, record) {
         return with_drain(step);
     }
-    let drain = DrainSeen { budgets: record.budgets.clone(), ..DrainSeen::default() };
+    let progress = Progress { covered_by: record.budgets.clone(), ..Progress::default() };
+    let drain = DrainSeen { progress, ..DrainSeen::default() };
     let text = format!("no new boot within {:?}; running the command again", ctx.config.reboot_timeout);
     with_drain(draining::rebooting(ctx, record, &drain, text).warn())
 }

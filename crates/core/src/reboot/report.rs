@@ -41,7 +41,7 @@ fn phase_conditions(ctx: &Context<'_>, step: &Step) -> Vec<Observation> {
     let lead = lead(ctx);
     let one = |kind, status: bool| {
         if kind == lead {
-            return observe(kind, status, settled_reason(step), &step.because.message);
+            return observe(kind, status, settled_reason(ctx, step), &step.because.message);
         }
         let (reason, message) = standing(ctx, kind, status);
         observe(kind, status, reason, &message)
@@ -74,7 +74,10 @@ fn lead(ctx: &Context<'_>) -> &'static str {
 }
 
 /// Reasons that pass within milliseconds are not worth a write each: they stand as the phase.
-fn settled_reason(step: &Step) -> &'static str {
+fn settled_reason(ctx: &Context<'_>, step: &Step) -> &'static str {
+    if !ctx.seen.trouble.is_empty() && !step.looks.is_empty() {
+        return reason::TROUBLE;
+    }
     match step.because.reason {
         reason::LOOKING_AT_LOCK | reason::BIDDING | reason::NOT_OUR_TURN | reason::COUNTING | reason::ADOPTING => {
             reason::PLANNED
@@ -150,6 +153,7 @@ fn trouble(ctx: &Context<'_>) -> Vec<Event> {
     if let Parsed::Bad { why } = &ctx.node.request {
         events.push(warning(reason::REQUEST_UNREADABLE, format!("annotation dogwatch.dev/reboot-requested is left alone: {why}")));
     }
+    events.extend(ctx.seen.trouble.iter().map(|(what, why)| warning(reason::TROUBLE, format!("{what}: {why}"))));
     events.extend(triggers::survivors(ctx).into_iter().map(|source| {
         warning(reason::SENTINEL_SURVIVED, format!("{source} is still there, unchanged, after the boot it caused"))
     }));

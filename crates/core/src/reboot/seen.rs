@@ -25,6 +25,8 @@ pub struct Seen {
     pub attachments: Option<Vec<String>>,
     /// What keeps the return gates shut; empty is open.
     pub gates: Option<Vec<String>>,
+    /// What keeps observers from their work, by what they look at: refused calls, a server away.
+    pub trouble: BTreeMap<&'static str, String>,
     /// What this process did and remembers. Nothing that safety rests on.
     pub run: RunSeen,
 }
@@ -158,8 +160,6 @@ pub struct DrainSeen {
     pub progress: Progress,
     /// Since when it is drained without a break.
     pub drained_since: Option<Duration>,
-    /// Budgets (`namespace/name`) that covered its pods.
-    pub budgets: Vec<String>,
 }
 
 /// What this process remembers of itself.

@@ -66,7 +66,11 @@ impl Step {
     }
 
     /// The answer, with what a person should see.
-    pub(super) fn finish(self, ctx: &Context<'_>) -> Decision {
+    pub(super) fn finish(mut self, ctx: &Context<'_>) -> Decision {
+        let trouble: Vec<String> = ctx.seen.trouble.iter().map(|(what, why)| format!("{what}: {why}")).collect();
+        if !trouble.is_empty() && !self.looks.is_empty() {
+            self.because.message = format!("{}; trouble: {}", self.because.message, trouble.join("; "));
+        }
         let report = report::report(ctx, &self);
         self.into_decision(report)
     }
