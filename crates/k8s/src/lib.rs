@@ -1,1 +1,14 @@
-//! dogwatch-k8s
+//! The only code of Dogwatch that speaks Kubernetes in production.
+//!
+//! **For:** watches become what `core` sees; `core`'s actions become patches with preconditions.
+//! **May touch:** the API server, through the kube client it is given. No clock (a `Now` is given
+//! where one is needed; timers are tokio's, so that the embedded cluster can run them), no files,
+//! no environment, no random source.
+//! **Promises:** every write carries what it relies on (UID, resourceVersion, field manager), so
+//! that a late duplicate does nothing; no request waits for ever; no error is dropped.
+
+pub mod error;
+pub mod node;
+pub mod watch;
+
+pub use error::{Error, Kind};
