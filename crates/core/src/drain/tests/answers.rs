@@ -1,0 +1,336 @@
+//! What each answer of the API server does.
+
+use super::*;
+use crate::drain::{DaemonSetRef, Lookup, Way};
+
+/// Lists one pod, tries it, gives this answer at second 0.
+fn answer_to_one(answer: Answer) -> Drain {
+    let mut drain = listed(&[pod("web")]);
+    let call = only_try(&mut drain, "web", at(0.0));
+    drain.answered(call.id, answer, at(0.0));
+    drain
+}
+
+fn next_try_at(drain: &mut Drain, from: f64) -> Option<f64> {
+    let step = drain.next(at(from));
+    assert_eq!(tried(&step), [""; 0]);
+    step.wake.map(|wake| wake.at.as_secs_f64())
+}
+
+#[test]
+fn an_accepted_pod_is_waited_for_and_never_tried_again() {
+    let mut drain = answer_to_one(Answer::Accepted);
+    assert_eq!(drain.next(at(3600.0)), Step::default());
+    assert_eq!(waiting(&drain), ["web"]);
+    assert_eq!(drain.progress().blocked, []);
+}
+
+#[test]
+fn a_pod_that_a_budget_holds_up_is_tried_again_after_five_seconds_at_the_latest() {
+    let mut drain = answer_to_one(budget_refusal());
+    let step = drain.next(at(0.1));
+    assert_eq!(step.tries, []);
+    assert_eq!(step.watch_budgets, ["shop".to_owned()].into());
+    assert_eq!(step.wake.unwrap().at, at(5.0).mono);
+    let again = only_try(&mut drain, "web", at(5.0));
+    drain.answered(again.id, budget_refusal(), at(5.1));
+    assert_eq!(
+        drain.progress().blocked[0].since,
+        at(0.0).mono,
+        "since the first refusal"
+    );
+    only_try(&mut drain, "web", at(10.1));
+}
+
+#[test]
+fn the_budgets_that_hold_a_pod_up_are_named_with_their_numbers() {
+    let mut drain = answer_to_one(budget_refusal());
+    let blocked = &drain.progress().blocked[0];
+    assert!(blocked.message.contains("budget web"), "{blocked:?}");
+    assert_eq!(blocked.budgets, [], "not known yet");
+    drain.budgets("shop", vec![budget("web", 0), budget("other", 0)]);
+    assert_eq!(
+        drain.progress().blocked[0].budgets,
+        [budget("web", 0).numbers]
+    );
+    // A budget without a selector covers nobody, one with an empty selector everybody.
+    let nobody = BudgetSeen {
+        selector: None,
+        ..budget("nobody", 0)
+    };
+    let all = BudgetSeen {
+        selector: Some(LabelSelector::default()),
+        ..budget("all", 0)
+    };
+    drain.budgets("shop", vec![nobody, all.clone()]);
+    assert_eq!(drain.progress().blocked[0].budgets, [all.numbers]);
+}
+
+#[test]
+fn a_change_of_its_budget_lets_a_blocked_pod_try_again_at_once() {
+    let mut drain = answer_to_one(budget_refusal());
+    drain.budgets("shop", vec![budget("web", 0)]);
+    assert_eq!(next_try_at(&mut drain, 1.0), Some(5.0));
+    drain.budgets("shop", vec![budget("web", 0), budget("other", 3)]);
+    assert_eq!(
+        next_try_at(&mut drain, 1.1),
+        Some(5.0),
+        "another pod's budget"
+    );
+    drain.budgets("shop", vec![budget("web", 1), budget("other", 3)]);
+    only_try(&mut drain, "web", at(1.2));
+}
+
+#[test]
+fn a_budget_that_a_person_changed_or_removed_lets_all_its_pods_try_again() {
+    let edited = BudgetSeen {
+        generation: 2,
+        ..budget("web", 0)
+    };
+    for after in [vec![edited], vec![]] {
+        let mut drain = answer_to_one(budget_refusal());
+        drain.budgets("shop", vec![budget("web", 0)]);
+        drain.next(at(1.0));
+        drain.budgets("shop", after);
+        only_try(&mut drain, "web", at(1.1));
+    }
+}
+
+#[test]
+fn a_budget_that_allows_one_eviction_gets_one_try_and_not_one_per_blocked_pod() {
+    let all = |allowed| BudgetSeen {
+        selector: Some(LabelSelector::default()),
+        ..budget("all", allowed)
+    };
+    let mut drain = listed(&[pod("a"), pod("b"), pod("c")]);
+    for call in drain.next(at(0.0)).tries {
+        drain.answered(call.id, budget_refusal(), at(0.1));
+    }
+    drain.next(at(0.2));
+    drain.budgets("shop", vec![all(0)]);
+    assert_eq!(drain.next(at(0.3)).tries, []);
+    drain.budgets("shop", vec![all(1)]);
+    assert_eq!(drain.next(at(0.4)).tries.len(), 1);
+    drain.budgets("shop", vec![all(2)]);
+    assert_eq!(
+        drain.next(at(0.5)).tries.len(),
+        1,
+        "one of the two is being tried"
+    );
+}
+
+#[test]
+fn a_blocked_pod_does_not_hold_up_the_others() {
+    let mut drain = limited(&[pod("a"), pod("b")], 1);
+    let first = only_try(&mut drain, "a", at(0.0));
+    drain.answered(first.id, budget_refusal(), at(0.1));
+    only_try(&mut drain, "b", at(0.1));
+}
+
+#[test]
+fn budgets_are_watched_only_while_one_holds_a_pod_up() {
+    let mut drain = answer_to_one(budget_refusal());
+    assert_eq!(drain.next(at(0.1)).watch_budgets.len(), 1);
+    drain.budgets("shop", vec![budget("web", 0)]);
+    // Not between two tries, or every try would start the watch anew.
+    let step = drain.next(at(5.0));
+    assert_eq!((step.tries.len(), step.watch_budgets.len()), (1, 1));
+    drain.answered(step.tries[0].id, Answer::Accepted, at(5.1));
+    assert_eq!(drain.next(at(5.2)), Step::default());
+    assert_eq!(drain.progress().blocked, []);
+}
+
+#[test]
+fn another_429_is_tried_again_when_it_says_so() {
+    let told = Answer::TooMany {
+        retry_after: Some(Duration::from_secs(17)),
+        message: "busy".into(),
+    };
+    let mut drain = answer_to_one(told);
+    assert_eq!(next_try_at(&mut drain, 0.1), Some(17.0));
+    assert_eq!(drain.progress().blocked[0].message, "busy");
+    only_try(&mut drain, "web", at(17.0));
+    let untold = Answer::TooMany {
+        retry_after: None,
+        message: "busy".into(),
+    };
+    assert_eq!(next_try_at(&mut answer_to_one(untold), 0.1), Some(0.5));
+}
+
+#[test]
+fn a_retry_after_of_zero_does_not_make_a_busy_loop() {
+    let told = Answer::TooMany {
+        retry_after: Some(Duration::ZERO),
+        message: "busy".into(),
+    };
+    assert_eq!(next_try_at(&mut answer_to_one(told), 0.0), Some(0.5));
+}
+
+#[test]
+fn several_budgets_keep_the_pod_on_the_list_reported_and_tried_every_five_seconds() {
+    let several = || Answer::SeveralBudgets {
+        message: "more than one PodDisruptionBudget".into(),
+    };
+    let mut drain = answer_to_one(several());
+    drain.budgets(
+        "shop",
+        vec![
+            budget("web", 1),
+            BudgetSeen {
+                selector: Some(LabelSelector::default()),
+                ..budget("all", 1)
+            },
+        ],
+    );
+    let call = only_try(&mut drain, "web", at(0.1));
+    drain.answered(call.id, several(), at(0.2));
+    assert_eq!(next_try_at(&mut drain, 0.3), Some(5.2));
+    assert_eq!(waiting(&drain), ["web"]);
+    assert_eq!(drain.progress().blocked[0].budgets.len(), 2);
+    assert!(!drain.progress().incomplete());
+}
+
+#[test]
+fn a_pod_in_a_terminating_namespace_is_waited_for_reported_and_not_evicted_again() {
+    let mut drain = answer_to_one(Answer::NamespaceTerminating);
+    assert_eq!(drain.next(at(3600.0)), Step::default());
+    assert_eq!(waiting(&drain), ["web"]);
+    assert!(drain.progress().blocked[0].message.contains("namespace"));
+    drain.applied(PodSeen {
+        deleting: true,
+        ..pod("web")
+    });
+    assert_eq!(drain.progress().blocked, [], "its deletion has begun");
+    assert_eq!(waiting(&drain), ["web"]);
+    drain.deleted(&pod("web").pod);
+    assert!(drain.progress().drained());
+}
+
+#[test]
+fn what_may_pass_is_tried_again_with_pauses_from_half_a_second_doubling_to_thirty() {
+    let mut drain = listed(&[pod("web")]);
+    let mut now = 0.0;
+    for pause in [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0] {
+        let call = only_try(&mut drain, "web", at(now));
+        drain.answered(
+            call.id,
+            Answer::Transient {
+                message: "connection reset".into(),
+            },
+            at(now),
+        );
+        assert_eq!(next_try_at(&mut drain, now), Some(now + pause));
+        now += pause;
+    }
+    assert_eq!(drain.progress().blocked[0].message, "connection reset");
+    // Another answer in between ends the row of failures.
+    let call = only_try(&mut drain, "web", at(now));
+    drain.answered(call.id, budget_refusal(), at(now));
+    let call = only_try(&mut drain, "web", at(now + 5.0));
+    drain.answered(
+        call.id,
+        Answer::Transient {
+            message: "reset".into(),
+        },
+        at(now + 5.0),
+    );
+    assert_eq!(next_try_at(&mut drain, now + 5.0), Some(now + 5.5));
+}
+
+#[test]
+fn a_pod_refused_for_good_leaves_the_list_and_makes_the_drain_incomplete_with_the_answer_quoted() {
+    let mut drain = answer_to_one(Answer::Refused {
+        code: 403,
+        message: "webhook says no".into(),
+    });
+    assert_eq!(drain.next(at(3600.0)), Step::default());
+    let progress = drain.progress();
+    assert_eq!(progress.waiting, []);
+    assert!(progress.incomplete());
+    assert_eq!(progress.dropped[0].answer, "HTTP 403: webhook says no");
+    drain.applied(pod("web"));
+    assert_eq!(
+        waiting(&drain),
+        [""; 0],
+        "a change of it does not bring it back"
+    );
+}
+
+#[test]
+fn an_ending_pod_is_not_dropped_for_what_the_server_said() {
+    let mut drain = listed(&[pod("web")]);
+    let call = only_try(&mut drain, "web", at(0.0));
+    drain.applied(PodSeen {
+        deleting: true,
+        ..pod("web")
+    });
+    for answer in [
+        Answer::Refused {
+            code: 422,
+            message: "no".into(),
+        },
+        budget_refusal(),
+    ] {
+        let mut drain = drain.clone();
+        drain.answered(call.id, answer, at(0.1));
+        assert!(!drain.progress().incomplete());
+        assert_eq!(drain.next(at(3600.0)), Step::default());
+        assert_eq!(waiting(&drain), ["web"]);
+    }
+}
+
+#[test]
+fn past_the_deadline_the_rest_is_deleted_and_what_is_ending_already_is_not() {
+    let mut drain = listed(&[
+        pod("blocked"),
+        pod("dropped"),
+        pod("ending"),
+        pod("namespace"),
+    ]);
+    for call in drain.next(at(0.0)).tries {
+        let answer = match call.pod.name.as_str() {
+            "blocked" => budget_refusal(),
+            "dropped" => Answer::Refused {
+                code: 403,
+                message: "no".into(),
+            },
+            "ending" => Answer::Accepted,
+            _ => Answer::NamespaceTerminating,
+        };
+        drain.answered(call.id, answer, at(0.1));
+    }
+    drain.delete_rest();
+    let step = drain.next(at(1.0));
+    assert_eq!(tried(&step), ["blocked", "dropped", "namespace"]);
+    assert!(step.tries.iter().all(|one| one.way == Way::Delete));
+    assert!(
+        !drain.progress().incomplete(),
+        "deleting gets its own chance"
+    );
+    assert_eq!(waiting(&drain).len(), 4);
+    drain.applied(pod("late"));
+    assert_eq!(drain.next(at(1.1)).tries[0].way, Way::Delete);
+}
+
+#[test]
+fn past_the_deadline_a_pod_that_may_belong_to_a_daemonset_is_still_not_touched() {
+    let mut drain = listed(&[of_daemonset("d", "agent")]);
+    let set: DaemonSetRef = drain.next(at(0.0)).look_up.remove(0);
+    drain.daemonset(&set, Lookup::Failed { why: "403".into() }, at(0.1));
+    drain.delete_rest();
+    assert_eq!(drain.next(at(0.2)).tries, []);
+}
+
+#[test]
+fn no_more_calls_are_open_at_once_than_the_limit() {
+    let pods: Vec<_> = (0..10).map(|n| pod(&format!("p{n}"))).collect();
+    let mut drain = limited(&pods, 3);
+    let step = drain.next(at(0.0));
+    assert_eq!(tried(&step), ["p0", "p1", "p2"]);
+    assert_eq!(drain.next(at(0.1)).tries, []);
+    // A pod that goes does not free its place while its call is open.
+    drain.deleted(&step.tries[0].pod);
+    assert_eq!(drain.next(at(0.2)).tries, []);
+    drain.answered(step.tries[1].id, Answer::Accepted, at(0.3));
+    assert_eq!(tried(&drain.next(at(0.3))), ["p3"]);
+}

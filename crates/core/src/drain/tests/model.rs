@@ -1,0 +1,372 @@
+//! Random orders of events against a reference model of the node and the API server.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::drain::{DaemonSetRef, Lookup};
+
+const IN_FLIGHT: usize = 3;
+
+/// What happens next. Numbers choose among what is possible, so every sequence makes sense.
+#[derive(Debug, Clone)]
+enum Happens {
+    /// A pod comes to the node.
+    Comes { name: u8, kind: Kind },
+    /// A pod goes by itself.
+    Goes { which: usize },
+    /// A pod's containers end by themselves.
+    Finishes { which: usize },
+    /// The watch delivers its next event.
+    Delivers,
+    /// The watch breaks and a new list is made.
+    Relists,
+    /// An open eviction reaches the server and is answered.
+    Answers { which: usize, with: Reply },
+    /// A deleted pod's containers have ended.
+    Ends { which: usize },
+    /// An open lookup is answered.
+    LooksUp { fails: bool },
+    /// Time passes.
+    Passes { seconds: u8 },
+    /// A budget's numbers change.
+    Budget { allowed: u8 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    Mirror,
+    Daemon,
+    Orphan,
+    Excluded,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Reply {
+    /// It acts, and says so.
+    Done,
+    /// It acts, and the answer is lost.
+    Lost,
+    /// It does not act.
+    Budget,
+    Busy,
+    Broken,
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    let kind = prop_oneof![
+        4 => Just(Kind::Plain),
+        1 => Just(Kind::Mirror),
+        2 => Just(Kind::Daemon),
+        1 => Just(Kind::Orphan),
+        1 => Just(Kind::Excluded),
+    ];
+    let reply = prop_oneof![
+        4 => Just(Reply::Done),
+        1 => Just(Reply::Lost),
+        2 => Just(Reply::Budget),
+        1 => Just(Reply::Busy),
+        1 => Just(Reply::Broken),
+    ];
+    prop_oneof![
+        4 => (0..5_u8, kind).prop_map(|(name, kind)| Happens::Comes { name, kind }),
+        1 => any::<usize>().prop_map(|which| Happens::Goes { which }),
+        1 => any::<usize>().prop_map(|which| Happens::Finishes { which }),
+        8 => Just(Happens::Delivers),
+        1 => Just(Happens::Relists),
+        6 => (any::<usize>(), reply).prop_map(|(which, with)| Happens::Answers { which, with }),
+        4 => any::<usize>().prop_map(|which| Happens::Ends { which }),
+        2 => any::<bool>().prop_map(|fails| Happens::LooksUp { fails }),
+        2 => (0..7_u8).prop_map(|seconds| Happens::Passes { seconds }),
+        1 => (0..3_u8).prop_map(|allowed| Happens::Budget { allowed }),
+    ]
+}
+
+enum Event {
+    Applied(PodSeen),
+    Deleted(PodRef),
+}
+
+/// The truth, and what of it is under way to the drain.
+struct World {
+    drain: Drain,
+    listed: bool,
+    /// By name: at most one incarnation.
+    pods: BTreeMap<String, (PodSeen, Kind)>,
+    events: VecDeque<Event>,
+    calls: Vec<Try>,
+    lookups: Vec<DaemonSetRef>,
+    /// UIDs that the drain was told are gone.
+    told_gone: BTreeSet<String>,
+    evicted: BTreeSet<String>,
+    seconds: f64,
+    born: u32,
+}
+
+impl World {
+    fn new() -> Self {
+        let exclude = LabelSelector {
+            match_labels: [("app".to_owned(), "excluded".to_owned())].into(),
+            ..LabelSelector::default()
+        };
+        Self {
+            drain: Drain::new(DrainConfig {
+                in_flight: IN_FLIGHT,
+                exclude: Some(exclude),
+            }),
+            listed: false,
+            pods: BTreeMap::new(),
+            events: VecDeque::new(),
+            calls: Vec::new(),
+            lookups: Vec::new(),
+            told_gone: BTreeSet::new(),
+            evicted: BTreeSet::new(),
+            seconds: 0.0,
+            born: 0,
+        }
+    }
+
+    fn happens(&mut self, what: &Happens) {
+        match what {
+            Happens::Comes { name, kind } => self.comes(*name, *kind),
+            Happens::Goes { which } => self.ends(*which, false),
+            Happens::Ends { which } => self.ends(*which, true),
+            Happens::Finishes { which } => {
+                if let Some(name) = pick(self.pods.keys(), *which) {
+                    self.change(&name, |pod| pod.phase = PodPhase::Finished);
+                }
+            }
+            Happens::Delivers => self.deliver(),
+            Happens::Relists => self.relist(),
+            Happens::Answers { which, with } => self.answer(*which, *with),
+            Happens::LooksUp { fails } => self.look_up(*fails),
+            Happens::Passes { seconds } => self.seconds += f64::from(*seconds),
+            Happens::Budget { allowed } => {
+                let all = LabelSelector::default();
+                let seen = BudgetSeen {
+                    selector: Some(all),
+                    ..budget("all", (*allowed).into())
+                };
+                self.drain.budgets("shop", vec![seen]);
+            }
+        }
+        self.step();
+    }
+
+    fn comes(&mut self, name: u8, kind: Kind) {
+        let name = format!("p{name}");
+        if self.pods.contains_key(&name) {
+            return;
+        }
+        self.born += 1;
+        let born = self.born;
+        let mut seen = match kind {
+            Kind::Plain | Kind::Mirror | Kind::Excluded => pod(&name),
+            Kind::Daemon => of_daemonset(&name, "agent"),
+            Kind::Orphan => of_daemonset(&name, "orphan"),
+        };
+        seen.tolerates_cordon = false;
+        seen.mirror = kind == Kind::Mirror;
+        if kind == Kind::Excluded {
+            seen.labels = [("app".to_owned(), "excluded".to_owned())].into();
+        }
+        seen.pod.uid = format!("u-{born}");
+        self.pods.insert(name, (seen.clone(), kind));
+        self.say(Event::Applied(seen));
+    }
+
+    /// What happens before the first list is part of that list.
+    fn say(&mut self, event: Event) {
+        if self.listed {
+            self.events.push_back(event);
+        }
+    }
+
+    fn change(&mut self, name: &str, change: impl Fn(&mut PodSeen)) {
+        if let Some((pod, _)) = self.pods.get_mut(name) {
+            change(pod);
+            let seen = pod.clone();
+            self.say(Event::Applied(seen));
+        }
+    }
+
+    fn ends(&mut self, which: usize, only_deleting: bool) {
+        let ending = self
+            .pods
+            .iter()
+            .filter(|(_, (pod, _))| pod.deleting || !only_deleting);
+        if let Some(name) = pick(ending.map(|(name, _)| name), which) {
+            let (pod, _) = self.pods.remove(&name).unwrap();
+            self.say(Event::Deleted(pod.pod));
+        }
+    }
+
+    fn deliver(&mut self) {
+        match self.events.pop_front() {
+            Some(Event::Applied(seen)) => self.drain.applied(seen),
+            Some(Event::Deleted(pod)) => {
+                self.told_gone.insert(pod.uid.clone());
+                self.drain.deleted(&pod);
+            }
+            None => {}
+        }
+    }
+
+    fn relist(&mut self) {
+        self.listed = true;
+        let there: BTreeSet<&String> = self.pods.values().map(|(pod, _)| &pod.pod.uid).collect();
+        for born in 1..=self.born {
+            let uid = format!("u-{born}");
+            if !there.contains(&uid) {
+                self.told_gone.insert(uid);
+            }
+        }
+        self.events.clear();
+        self.drain
+            .relisted(self.pods.values().map(|(pod, _)| pod.clone()).collect());
+    }
+
+    /// The server acts on one open call, in any order, and the drain hears of it.
+    fn answer(&mut self, which: usize, with: Reply) {
+        if self.calls.is_empty() {
+            return;
+        }
+        let call = self.calls.remove(which % self.calls.len());
+        let there = self
+            .pods
+            .get(&call.pod.name)
+            .is_some_and(|(pod, _)| pod.pod.uid == call.pod.uid);
+        let answer = match with {
+            _ if !there => Answer::AlreadyGone,
+            Reply::Done => Answer::Accepted,
+            Reply::Lost => Answer::Transient {
+                message: "connection reset".into(),
+            },
+            Reply::Budget => budget_refusal(),
+            Reply::Busy => Answer::TooMany {
+                retry_after: None,
+                message: "busy".into(),
+            },
+            Reply::Broken => Answer::Transient {
+                message: "500".into(),
+            },
+        };
+        if there && matches!(with, Reply::Done | Reply::Lost) {
+            self.evicted.insert(call.pod.uid.clone());
+            self.change(&call.pod.name, |pod| pod.deleting = true);
+        }
+        self.drain.answered(call.id, answer, at(self.seconds));
+    }
+
+    fn look_up(&mut self, fails: bool) {
+        if let Some(set) = self.lookups.pop() {
+            let lookup = match set.name.as_str() {
+                _ if fails => Lookup::Failed { why: "503".into() },
+                "agent" => Lookup::Exists,
+                _ => Lookup::Gone,
+            };
+            self.drain.daemonset(&set, lookup, at(self.seconds));
+        }
+    }
+
+    /// Does what the drain wants, and holds every promise against it.
+    fn step(&mut self) {
+        let step = self.drain.next(at(self.seconds));
+        for call in &step.tries {
+            assert!(
+                !self.told_gone.contains(&call.pod.uid),
+                "a call for {call:?}, known to be gone"
+            );
+            assert!(self.listed, "a call before the initial list");
+        }
+        self.calls.extend(step.tries);
+        self.lookups.extend(step.look_up);
+        assert!(
+            self.calls.len() <= IN_FLIGHT,
+            "{} calls open",
+            self.calls.len()
+        );
+        self.drained_means_drained();
+    }
+
+    /// Only what the watch has not delivered yet may be on a node that is said to be drained.
+    fn drained_means_drained(&self) {
+        if !self.drain.progress().drained() {
+            return;
+        }
+        let undelivered = |uid: &str| {
+            self.events.iter().any(|event| match event {
+                Event::Applied(pod) => pod.pod.uid == uid,
+                Event::Deleted(_) => false,
+            })
+        };
+        for (pod, kind) in self
+            .pods
+            .values()
+            .filter(|(pod, kind)| qualifies(pod, *kind))
+        {
+            assert!(
+                undelivered(&pod.pod.uid),
+                "drained, with {pod:?} ({kind:?}) on the node"
+            );
+        }
+    }
+
+    /// Nothing new happens any more, everything under way arrives.
+    fn settle(&mut self) {
+        if !self.listed {
+            self.relist();
+        }
+        for _ in 0..1000 {
+            self.step();
+            if self.drain.progress().drained() && self.events.is_empty() {
+                return;
+            }
+            self.deliver();
+            self.answer(0, Reply::Done);
+            self.look_up(false);
+            self.ends(0, true);
+            self.seconds += 1.0;
+        }
+        panic!("never drained: {:?}", self.drain.progress());
+    }
+}
+
+/// The reference: which pods `kubectl drain` would take.
+fn qualifies(pod: &PodSeen, kind: Kind) -> bool {
+    match kind {
+        Kind::Plain | Kind::Orphan => true,
+        Kind::Mirror | Kind::Excluded => false,
+        Kind::Daemon => pod.phase == PodPhase::Finished,
+    }
+}
+
+fn pick<'a>(from: impl Iterator<Item = &'a String>, which: usize) -> Option<String> {
+    let all: Vec<_> = from.collect();
+    (!all.is_empty()).then(|| all[which % all.len()].clone())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Drained means that no qualifying pod is on the node; every qualifying pod is evicted in the
+    /// end and no other; no call for a replaced UID; at most the limit in flight.
+    #[test]
+    fn in_any_order_of_events_the_node_is_drained_in_the_end_and_never_said_to_be_before(
+        script in prop::collection::vec(happens(), 0..80),
+    ) {
+        let mut world = World::new();
+        for what in &script {
+            world.happens(what);
+        }
+        world.settle();
+        for (pod, kind) in world.pods.values() {
+            prop_assert!(!qualifies(pod, *kind), "{:?} is left", pod);
+            prop_assert!(!world.evicted.contains(&pod.pod.uid), "{:?} was evicted", pod);
+        }
+        prop_assert!(!world.drain.progress().incomplete());
+        prop_assert_eq!(world.drain.progress().blocked, []);
+    }
+}
