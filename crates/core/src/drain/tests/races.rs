@@ -21,6 +21,7 @@ fn a_node_is_not_drained_before_the_initial_list_is_complete() {
     let mut drain = Drain::new(DrainConfig::default());
     assert!(!drain.progress().drained());
     drain.applied(pod("a"));
+    assert_eq!(drain.next(at(0.0)), Step::default(), "no call before the list");
     drain.deleted(&pod("a").pod);
     assert!(!drain.progress().drained(), "nothing was listed yet");
     drain.relisted(Vec::new());
@@ -109,6 +110,7 @@ fn no_call_goes_out_for_an_incarnation_that_the_watch_has_seen_replaced() {
     });
     drain.answered(first.id, Answer::Accepted, at(0.1));
     assert_eq!(only_try(&mut drain, "b", at(0.2)).pod.uid, "u-b-2");
+    assert_eq!(drain.progress().gone, 1, "the older b has left");
 }
 
 #[test]
