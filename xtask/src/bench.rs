@@ -1,0 +1,142 @@
+//! `cargo xtask bench`: the figures that the project promises, measured and printed as one table.
+//!
+//! A bench program is a `[[bench]]` target without the test harness (`harness = false`). It prints, for each figure, one
+//! line of JSON on standard output: [`Figure`]. Everything else it wants to say goes to standard error.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use dogwatch_testbed::Binaries;
+use serde::Deserialize;
+
+use crate::tree;
+
+/// A bench program.
+struct Bench {
+    package: &'static str,
+    target: &'static str,
+    /// `release` where the binary itself is measured (size, memory), else `quick`, which compiles in a fraction.
+    profile: &'static str,
+    /// Whether it measures against the real API server, which is then built first.
+    real: bool,
+}
+
+/// Every bench program; a new one is added here.
+const BENCHES: &[Bench] = &[];
+
+/// One line of the table.
+#[derive(Deserialize)]
+struct Figure {
+    /// What was measured.
+    what: String,
+    /// The outcome, with its unit.
+    measured: String,
+    /// What is promised, with its unit; with what it was compared, where it was.
+    reach: String,
+    /// Whether the promise is kept.
+    kept: bool,
+}
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Only these bench programs, by the target's name
+    names: Vec<String>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let chosen = choose(&arguments.names)?;
+    if chosen.iter().any(|bench| bench.real) {
+        Binaries::find_or_build().context("failed to get the real control plane")?;
+    }
+    let mut figures = Vec::new();
+    for bench in chosen {
+        figures.extend(measure(bench)?);
+    }
+    print(&figures);
+    let missed = figures.iter().filter(|figure| !figure.kept).count();
+    ensure!(
+        missed == 0,
+        "{missed} of {} figures not reached",
+        figures.len()
+    );
+    Ok(())
+}
+
+fn choose(names: &[String]) -> Result<Vec<&'static Bench>> {
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| BENCHES.iter().all(|bench| bench.target != **name))
+    {
+        let known: Vec<&str> = BENCHES.iter().map(|bench| bench.target).collect();
+        bail!(
+            "there is no bench {unknown}; there are: {}",
+            known.join(", ")
+        );
+    }
+    let wanted = |bench: &&Bench| names.is_empty() || names.iter().any(|name| name == bench.target);
+    Ok(BENCHES.iter().filter(wanted).collect())
+}
+
+fn measure(bench: &Bench) -> Result<Vec<Figure>> {
+    let Bench {
+        package,
+        target,
+        profile,
+        ..
+    } = bench;
+    let mut command = tree::cargo();
+    command.args([
+        "bench",
+        "--quiet",
+        "--package",
+        package,
+        "--bench",
+        target,
+        "--profile",
+        profile,
+    ]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("failed to start the bench {target}"))?;
+    let stdout = child.stdout.take().expect("asked for above");
+    let figures = BufReader::new(stdout).lines().map(|line| {
+        let line =
+            line.with_context(|| format!("failed to read what the bench {target} prints"))?;
+        serde_json::from_str(&line)
+            .with_context(|| format!("the bench {target} printed no figure: {line}"))
+    });
+    let figures: Result<Vec<Figure>> = figures.collect();
+    let status = child
+        .wait()
+        .with_context(|| format!("failed to wait for the bench {target}"))?;
+    ensure!(status.success(), "the bench {target} ended with {status}");
+    figures
+}
+
+fn print(figures: &[Figure]) {
+    let width = |column: fn(&Figure) -> &str, title: &str| {
+        let cells = figures.iter().map(|figure| column(figure).chars().count());
+        cells.chain([title.len()]).max().unwrap_or_default()
+    };
+    let what = width(|figure| &figure.what, "what");
+    let measured = width(|figure| &figure.measured, "measured");
+    let reach = width(|figure| &figure.reach, "reach");
+    println!(
+        "{:what$}  {:measured$}  {:reach$}",
+        "what", "measured", "reach"
+    );
+    for figure in figures {
+        let verdict = if figure.kept { "ok" } else { "NOT REACHED" };
+        let Figure {
+            what: name,
+            measured: outcome,
+            reach: promise,
+            ..
+        } = figure;
+        println!("{name:what$}  {outcome:measured$}  {promise:reach$}  {verdict}");
+    }
+}
