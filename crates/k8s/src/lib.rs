@@ -12,3 +12,4 @@ pub mod node;
 pub mod watch;
 
 pub use error::{Error, Kind};
+pub use kube::Client;

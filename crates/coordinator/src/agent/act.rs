@@ -1,0 +1,202 @@
+//! Performing actions: each one call, each answer taken in at once.
+
+use dogwatch_core::Now;
+use dogwatch_core::lock::{HINT_LENGTH, LeaseSeen, LockRecord};
+use dogwatch_core::reboot::{Action, CommandSeen, NodeFact, NodePatch, NodeSeen};
+use dogwatch_k8s::lock::{BidOutcome, ReleaseOutcome};
+use dogwatch_k8s::{Error, Kind, node};
+use tracing::{info, warn};
+
+use super::facts::{self, Fact};
+use super::hands::{NotStarted, RebootEnd};
+use super::{Agent, Exit};
+
+/// How an action ended.
+pub(super) enum Done {
+    /// Something is different now: decide again.
+    Changed,
+    /// It did not work; decide again after a pause.
+    Failed,
+    /// The loop ends.
+    Exit(Exit),
+}
+
+impl Agent {
+    pub(super) async fn perform(&mut self, action: &Action) -> Done {
+        match action {
+            Action::PatchNode(patch) => self.patch_node(patch).await,
+            Action::Bid { lease, record } => self.bid(lease, record).await,
+            Action::Release { lease, over_budget } => self.release(lease, *over_budget).await,
+            Action::Break { lease, evidence } => self.break_lock(lease, evidence).await,
+            Action::Reboot { attempt } => self.reboot(*attempt).await,
+            Action::Stop { by } => Done::Exit(Exit::Superseded { by: by.clone() }),
+        }
+    }
+
+    async fn patch_node(&mut self, patch: &NodePatch) -> Done {
+        let NodeFact::There(seen) = self.seen.node.clone() else {
+            return Done::Failed;
+        };
+        self.seen.run.sending(seen.record.get(), patch);
+        match node::patch_node(&self.client, &seen, patch).await {
+            Ok(answer) => {
+                self.seen.run.answered(patch, self.clock.now());
+                self.take_node(&answer)
+            }
+            Err(error) if error.kind() == Kind::Conflict => self.reread().await,
+            Err(error) => self.failed("patch the Node", &error),
+        }
+    }
+
+    /// The Node has changed since it was seen: the newest view decides.
+    async fn reread(&mut self) -> Done {
+        match node::get_node(&self.client, &self.name).await {
+            Ok(Some(answer)) => self.take_node(&answer),
+            Ok(None) => self.take(Fact::Node(NodeFact::Gone)),
+            Err(error) => self.failed("read the Node", &error),
+        }
+    }
+
+    pub(super) fn take_node(&mut self, answer: &k8s_node::Node) -> Done {
+        match node::node_seen(answer) {
+            Ok(seen) => self.take(Fact::Node(NodeFact::There(Box::new(seen)))),
+            Err(error) => {
+                warn!(%error, "the API server's answer is no Node that can be read");
+                Done::Failed
+            }
+        }
+    }
+
+    fn take(&mut self, fact: Fact) -> Done {
+        facts::apply(&mut self.seen, fact, self.clock.now());
+        Done::Changed
+    }
+
+    async fn bid(&mut self, lease: &LeaseSeen, record: &LockRecord) -> Done {
+        self.seen.lock.unsettled = Some(lease.name.clone());
+        match self.locks.bid(lease, record).await {
+            BidOutcome::Won(won) => {
+                info!(lease = won.name, "holds the reboot lock");
+                self.seen.lock.unsettled = None;
+                self.saw_lease(won)
+            }
+            BidOutcome::Lost { .. } => {
+                self.seen.lock.unsettled = None;
+                self.relist().await
+            }
+            BidOutcome::Refused(error) => {
+                self.seen.lock.unsettled = None;
+                self.failed("take the lock", &error)
+            }
+            BidOutcome::Unknown(error) => self.failed("take the lock", &error),
+        }
+    }
+
+    /// Somebody else was faster; the watch will tell, but a list is certain.
+    async fn relist(&mut self) -> Done {
+        match self.locks.list(&self.group()).await {
+            Ok(leases) => self.take(Fact::Leases(leases)),
+            Err(error) => self.failed("list the group's Leases", &error),
+        }
+    }
+
+    async fn release(&mut self, lease: &LeaseSeen, over_budget: bool) -> Done {
+        let hint = if over_budget { Vec::new() } else { self.next_waiters().await };
+        match self.locks.release(lease, &self.seen.run.id, &hint).await {
+            ReleaseOutcome::Released(free) => {
+                info!(lease = lease.name, "released the reboot lock");
+                self.note_give_back(over_budget);
+                self.saw_lease(free)
+            }
+            ReleaseOutcome::NotOurs => self.relist().await,
+            ReleaseOutcome::Failed(error) => self.failed("release the lock", &error),
+        }
+    }
+
+    /// Whom to call. Without a hint the lock is still safe and live, so trouble here is only said.
+    async fn next_waiters(&mut self) -> Vec<dogwatch_core::lock::HolderId> {
+        match self.locks.waiting_nodes(&self.group()).await {
+            Ok(waiters) => dogwatch_core::lock::hint(&waiters, &self.seen.run.holder, HINT_LENGTH),
+            Err(error) => {
+                warn!(error = error.in_words(), "cannot see who waits; releasing without calling anybody");
+                Vec::new()
+            }
+        }
+    }
+
+    async fn break_lock(&mut self, lease: &LeaseSeen, evidence: &str) -> Done {
+        match self.locks.break_lock(lease).await {
+            ReleaseOutcome::Released(free) => {
+                warn!(lease = lease.name, evidence, "cleared a lock whose holder is gone");
+                self.saw_lease(free)
+            }
+            ReleaseOutcome::NotOurs => self.relist().await,
+            ReleaseOutcome::Failed(error) => self.failed("clear a lock whose holder is gone", &error),
+        }
+    }
+
+    fn saw_lease(&mut self, lease: LeaseSeen) -> Done {
+        let now = self.clock.now();
+        facts::saw_lease(&mut self.seen, lease, now);
+        Done::Changed
+    }
+
+    async fn reboot(&mut self, attempt: u32) -> Done {
+        self.flush_before_reboot().await;
+        if !self.permit_holds(attempt) {
+            return Done::Changed;
+        }
+        self.seen.run.command = CommandSeen::Started { attempt, ended: None };
+        match self.hands.reboot().await {
+            Ok(end) => {
+                info!(attempt, "the reboot command was started");
+                self.follow_command(attempt, end);
+            }
+            Err(NotStarted(why)) => {
+                self.seen.run.command = CommandSeen::FailedToStart { attempt, why };
+            }
+        }
+        Done::Changed
+    }
+
+    /// Saying things took time: the 10 s may be over.
+    fn permit_holds(&self, attempt: u32) -> bool {
+        let decision = self.decide();
+        decision.actions.iter().any(|action| *action == Action::Reboot { attempt })
+    }
+
+    fn follow_command(&self, attempt: u32, end: futures::future::BoxFuture<'static, RebootEnd>) {
+        let facts = self.facts.clone();
+        tokio::spawn(async move {
+            let fact = match end.await {
+                RebootEnd::Ran(end) => Fact::CommandEnded(attempt, end),
+                RebootEnd::NeverBegun(why) => Fact::CommandNeverBegun(attempt, why),
+            };
+            // The loop is gone only when the process ends.
+            let _ = facts.send(fact);
+        });
+    }
+
+    fn failed(&mut self, what: &'static str, error: &Error) -> Done {
+        self.metrics.api_errors += 1;
+        warn!(error = error.in_words(), "failed to {what}");
+        Done::Failed
+    }
+
+    /// After a give-back, wait before the next bid; longer each time in a row.
+    fn note_give_back(&mut self, over_budget: bool) {
+        let now: Now = self.clock.now();
+        if over_budget {
+            let pause = dogwatch_core::lock::give_back_pause(self.give_backs, self.seen.run.jitter);
+            self.give_backs += 1;
+            self.seen.run.bid_after = Some(now.mono + pause);
+        } else {
+            self.give_backs = 0;
+            self.seen.run.bid_after = None;
+        }
+    }
+}
+
+mod k8s_node {
+    pub(super) use dogwatch_k8s::node::Node;
+}

@@ -1,0 +1,205 @@
+//! Observers: each looks at one thing for as long as the decision asks for it.
+
+use std::time::Duration;
+
+use dogwatch_core::Now;
+use dogwatch_core::lock::{HolderNode, LeaseSeen};
+use dogwatch_core::name::GroupName;
+use dogwatch_core::reboot::{CountSeen, HolderSeen, Look, Seen};
+use dogwatch_k8s::lock::LockClient;
+use dogwatch_k8s::{Error, drain, node};
+use futures::StreamExt as _;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::AbortHandle;
+
+use super::facts::Fact;
+use crate::clock::Clock;
+
+/// How often what has no watch is read again while it is looked at: volumes that detach within two
+/// minutes, gates that open within fifteen.
+const READ_AGAIN: Duration = Duration::from_secs(2);
+/// Pauses after a read that failed.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Two reads of a holder's Node must not come from the same moment.
+const BETWEEN_READS: Duration = Duration::from_secs(1);
+
+/// A task that ends when this is dropped.
+struct Running(AbortHandle);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// What every observer is made with.
+#[derive(Clone)]
+pub(super) struct Eyes {
+    pub(super) locks: LockClient,
+    pub(super) client: dogwatch_k8s::Client,
+    pub(super) node: String,
+    pub(super) clock: Clock,
+    pub(super) facts: UnboundedSender<Fact>,
+}
+
+/// The observers that run now, each with the look it serves.
+#[derive(Default)]
+pub(super) struct Observers(Vec<(Look, Running)>);
+
+impl Observers {
+    /// Starts what is asked for, and ends what is not; a fact that nobody looks at is forgotten.
+    pub(super) fn ensure(&mut self, looks: &[Look], group: &GroupName, eyes: &Eyes, seen: &mut Seen) {
+        self.0.retain(|(look, _)| looks.contains(look));
+        forget(seen, looks);
+        for look in looks {
+            if !self.0.iter().any(|(running, _)| running == look) {
+                let running = Running(start(look, group, eyes));
+                self.0.push((look.clone(), running));
+            }
+        }
+    }
+}
+
+/// A stale fact is worse than none: the next look begins with nothing known.
+fn forget(seen: &mut Seen, looks: &[Look]) {
+    let has = |wanted: fn(&Look) -> bool| looks.iter().any(wanted);
+    if !has(|look| matches!(look, Look::Locks { .. })) {
+        seen.lock.leases = None;
+        seen.lock.count = None;
+        seen.lock.holder = None;
+        seen.lock.won = None;
+        seen.run.waiting_since = None;
+    }
+    if !has(|look| matches!(look, Look::Drain { .. })) {
+        seen.drain = None;
+    }
+    if !has(|look| matches!(look, Look::Attachments { .. })) {
+        seen.attachments = None;
+    }
+    if !has(|look| matches!(look, Look::Gates { .. })) {
+        seen.gates = None;
+    }
+    if looks.is_empty() {
+        seen.lock.group_size = None;
+        seen.trouble.clear();
+    }
+}
+
+fn start(look: &Look, group: &GroupName, eyes: &Eyes) -> AbortHandle {
+    let eyes = eyes.clone();
+    let group = group.clone();
+    match look {
+        Look::Locks { slots } => spawn(locks(eyes, group, *slots)),
+        Look::GroupSize => spawn(group_size(eyes, group)),
+        Look::Count { .. } => spawn(count(eyes, group)),
+        Look::Holder { lease } => spawn(holder(eyes, lease.as_ref().clone())),
+        Look::Drain { delete } => spawn(drained(eyes, *delete)),
+        Look::Attachments { claims } => spawn(attachments(eyes, claims.clone())),
+        Look::Gates { budgets } => spawn(gates(eyes, budgets.clone())),
+    }
+}
+
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+    tokio::spawn(task).abort_handle()
+}
+
+impl Eyes {
+    fn tell(&self, fact: Fact) {
+        // The loop is gone only when the process ends.
+        let _ = self.facts.send(fact);
+    }
+
+    /// Reads until it works; trouble is told, and its end too.
+    async fn read<T, F>(&self, what: &'static str, mut read: impl FnMut() -> F) -> (T, Now)
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let sent = self.clock.now();
+            match read().await {
+                Ok(value) => {
+                    self.tell(Fact::Trouble(what, None));
+                    return (value, sent);
+                }
+                Err(error) => self.tell(Fact::Trouble(what, Some(error.in_words()))),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+async fn locks(eyes: Eyes, group: GroupName, slots: u32) {
+    eyes.read("making the group's Leases", || eyes.locks.ensure(&group, slots)).await;
+    let clock = eyes.clock.clone();
+    let mut snapshots = std::pin::pin!(eyes.locks.watch(&group, move || clock.now()));
+    while let Some(snapshot) = snapshots.next().await {
+        match snapshot {
+            Ok(leases) => {
+                eyes.tell(Fact::Trouble("watching the group's Leases", None));
+                eyes.tell(Fact::Leases(leases));
+            }
+            Err(error) => eyes.tell(Fact::Trouble("watching the group's Leases", Some(error.in_words()))),
+        }
+    }
+}
+
+async fn group_size(eyes: Eyes, group: GroupName) {
+    let (size, _) = eyes.read("counting the group", || eyes.locks.group_size(&group)).await;
+    eyes.tell(Fact::GroupSize(size));
+}
+
+async fn count(eyes: Eyes, group: GroupName) {
+    let (count, sent) = eyes.read("counting who is out", || eyes.locks.count(&group)).await;
+    eyes.tell(Fact::Count(CountSeen { count, taken: sent.mono }));
+}
+
+async fn holder(eyes: Eyes, lease: LeaseSeen) {
+    let Some(name) = dogwatch_core::lock::holder_node_name(&lease) else {
+        return;
+    };
+    let read = || eyes.locks.holder_node(&name);
+    let what = "reading the holder's Node";
+    let first: HolderNode = eyes.read(what, read).await.0;
+    tokio::time::sleep(BETWEEN_READS).await;
+    let (second, sent) = eyes.read(what, read).await;
+    eyes.tell(Fact::Holder(HolderSeen {
+        lease: lease.name,
+        resource_version: lease.resource_version,
+        reads: [first, second],
+        taken: sent.mono,
+    }));
+}
+
+async fn drained(eyes: Eyes, delete: bool) {
+    let clock = eyes.clock.clone();
+    let config = drain::DrainConfig { delete, ..drain::DrainConfig::default() };
+    let mut handle = drain::Runner::start(eyes.client.clone(), eyes.node.clone(), config, move || clock.now());
+    loop {
+        let progress = handle.progress.borrow_and_update().clone();
+        eyes.tell(Fact::Drain(progress));
+        if handle.progress.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn attachments(eyes: Eyes, claims: Vec<String>) {
+    loop {
+        let read = || drain::attachments_left(&eyes.client, &eyes.node, &claims);
+        let (left, _) = eyes.read("looking at VolumeAttachments", read).await;
+        eyes.tell(Fact::Attachments(left));
+        tokio::time::sleep(READ_AGAIN).await;
+    }
+}
+
+async fn gates(eyes: Eyes, budgets: Vec<String>) {
+    loop {
+        let read = || node::shut_gates(&eyes.client, &eyes.node, &budgets);
+        let (shut, _) = eyes.read("looking at the return gates", read).await;
+        eyes.tell(Fact::Gates(shut));
+        tokio::time::sleep(READ_AGAIN).await;
+    }
+}

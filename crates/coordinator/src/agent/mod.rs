@@ -1,0 +1,351 @@
+//! The coordinator's loop: observe → decide → do the first batch → say it → sleep until the wake-up
+//! or a change.
+//!
+//! **May touch:** the API server through [`dogwatch_k8s`], the host through [`Hands`].
+//! **Promises:** it acts only on [`dogwatch_core::reboot::decide`]; killed at any moment it finds
+//! its way from the record on the Node; it never ends after the reboot command was started, unless
+//! it is told to.
+
+mod act;
+mod facts;
+mod hands;
+mod looks;
+mod say;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dogwatch_core::decision::{Because, Event};
+use dogwatch_core::lock::HolderId;
+use dogwatch_core::name::{GroupName, NodeName, RunId};
+use dogwatch_core::reboot::{
+    self, CommandSeen, Config, Decision, HostSeen, LockSeen, NodeFact, RunSeen, Seen,
+};
+use dogwatch_k8s::lock::LockClient;
+use dogwatch_k8s::node::{self, EventWriter};
+use dogwatch_k8s::watch::Event as WatchEvent;
+use futures::StreamExt as _;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use self::act::Done;
+use self::facts::Fact;
+pub use self::hands::{Hands, NotStarted, RebootEnd};
+use self::looks::{Eyes, Observers};
+use crate::clock::Clock;
+
+/// The pause after a failed action: at first, and at the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What one coordinator is made from.
+pub struct Setup {
+    /// The API server.
+    pub client: dogwatch_k8s::Client,
+    /// The node it serves.
+    pub node: NodeName,
+    /// Where the Leases are.
+    pub namespace: String,
+    /// What it was told.
+    pub config: Config,
+    /// This run's id: `coordinator/…`, never used before.
+    pub run: RunId,
+    /// The time.
+    pub clock: Clock,
+    /// The host.
+    pub hands: Box<dyn Hands>,
+    /// Called with each decision: metrics, health, a timeline.
+    pub watcher: Arc<dyn Fn(&Seen, &Decision) + Send + Sync>,
+}
+
+/// Why the loop ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exit {
+    /// It was told to stop.
+    Stopped,
+    /// A newer run of the same node's coordinator took over.
+    Superseded {
+        /// Which.
+        by: String,
+    },
+}
+
+/// Counters of the loop.
+#[derive(Debug, Default, Clone, Copy)]
+struct Metrics {
+    api_errors: u64,
+}
+
+/// One node's coordinator.
+pub struct Agent {
+    client: dogwatch_k8s::Client,
+    name: String,
+    config: Config,
+    clock: Clock,
+    hands: Box<dyn Hands>,
+    locks: LockClient,
+    eyes: Eyes,
+    observers: Observers,
+    events: EventWriter,
+    facts: UnboundedSender<Fact>,
+    incoming: UnboundedReceiver<Fact>,
+    seen: Seen,
+    said: Option<Because>,
+    unsaid: Vec<Event>,
+    watcher: Arc<dyn Fn(&Seen, &Decision) + Send + Sync>,
+    give_backs: u32,
+    draws: u64,
+    metrics: Metrics,
+}
+
+impl Agent {
+    /// A coordinator that has seen nothing yet.
+    pub fn new(mut setup: Setup) -> Self {
+        let holder = HolderId::node(&setup.node);
+        let (facts, incoming) = unbounded_channel();
+        let locks = LockClient::new(setup.client.clone(), &setup.namespace, holder.clone());
+        let eyes = Eyes {
+            locks: locks.clone(),
+            client: setup.client.clone(),
+            node: setup.node.to_string(),
+            clock: setup.clock.clone(),
+            facts: facts.clone(),
+        };
+        let seen = first_sight(&setup.run, holder, setup.hands.boot_id());
+        Self {
+            events: EventWriter::new(setup.client.clone(), setup.node.as_str()),
+            name: setup.node.to_string(),
+            client: setup.client,
+            config: setup.config,
+            clock: setup.clock,
+            hands: setup.hands,
+            locks,
+            eyes,
+            observers: Observers::default(),
+            facts,
+            incoming,
+            seen,
+            said: None,
+            unsaid: Vec::new(),
+            watcher: setup.watcher,
+            give_backs: 0,
+            draws: 0,
+            metrics: Metrics::default(),
+        }
+    }
+
+    /// Runs until it is told to stop, or a newer run takes over.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Exit {
+        let mut stop = std::pin::pin!(stop);
+        let watching = tokio::spawn(watch_node(self.client.clone(), self.name.clone(), self.facts.clone()));
+        let listening = tokio::spawn(listen(self.hands.triggers(), self.facts.clone()));
+        let exit = tokio::select! {
+            biased;
+            () = &mut stop => Exit::Stopped,
+            exit = self.forever() => exit,
+        };
+        watching.abort();
+        listening.abort();
+        if matches!(exit, Exit::Superseded { .. }) && self.seen.run.command != CommandSeen::None {
+            // Ending would start us again; the newer run is not disturbed by waiting.
+            stop.await;
+            return Exit::Stopped;
+        }
+        exit
+    }
+
+    async fn forever(&mut self) -> Exit {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            self.take_all();
+            let decision = self.decide();
+            self.announce(&decision);
+            let group = self.group();
+            self.observers.ensure(&decision.looks, &group, &self.eyes, &mut self.seen);
+            match self.step(&decision).await {
+                Step::Again => pause = FIRST_PAUSE,
+                Step::Wait => {
+                    pause = FIRST_PAUSE;
+                    self.wait(&decision).await;
+                }
+                Step::Pause => {
+                    self.pause(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                Step::Exit(exit) => return exit,
+            }
+        }
+    }
+
+    /// Performs the decision's actions; with nothing to do, says what is to be said.
+    async fn step(&mut self, decision: &Decision) -> Step {
+        for action in &decision.actions {
+            match self.perform(action).await {
+                Done::Changed => {}
+                Done::Failed => return Step::Pause,
+                Done::Exit(exit) => return Step::Exit(exit),
+            }
+        }
+        if !decision.actions.is_empty() {
+            return Step::Again;
+        }
+        match self.report(decision).await {
+            Ok(()) => Step::Wait,
+            Err(error) => {
+                tracing::warn!(error = error.in_words(), "failed to report");
+                Step::Pause
+            }
+        }
+    }
+
+    fn decide(&self) -> Decision {
+        reboot::decide(&self.seen, &self.config, self.clock.now())
+    }
+
+    fn show(&self, decision: &Decision) {
+        (self.watcher)(&self.seen, decision);
+    }
+
+    fn group(&self) -> GroupName {
+        match &self.seen.node {
+            NodeFact::There(node) => node.group.clone(),
+            NodeFact::NotYet | NodeFact::Gone => GroupName::default_group(),
+        }
+    }
+
+    fn take_all(&mut self) {
+        while let Ok(fact) = self.incoming.try_recv() {
+            facts::apply(&mut self.seen, fact, self.clock.now());
+        }
+        self.draw();
+    }
+
+    /// A new number for each wait for the lock.
+    fn draw(&mut self) {
+        if self.seen.run.waiting_since.is_none() {
+            self.draws += 1;
+            self.seen.run.jitter = jitter(&self.seen.run.id, self.draws);
+        }
+    }
+
+    /// Sleeps until something changes or the decision's wake-up.
+    async fn wait(&mut self, decision: &Decision) {
+        let clock = self.clock.clone();
+        let wake = async move {
+            match &decision.wake {
+                Some(wake) => clock.sleep_until(wake.at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            Some(fact) = self.incoming.recv() => facts::apply(&mut self.seen, fact, self.clock.now()),
+            () = wake => {}
+        }
+    }
+
+    /// After a failure: facts are taken in, but nothing is tried before the pause is over.
+    async fn pause(&mut self, pause: Duration) {
+        let until = self.clock.now().mono + pause;
+        let over = self.clock.clone();
+        let mut over = std::pin::pin!(over.sleep_until(until));
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut over => return,
+                Some(fact) = self.incoming.recv() => facts::apply(&mut self.seen, fact, self.clock.now()),
+            }
+        }
+    }
+}
+
+/// What follows a batch of actions.
+enum Step {
+    /// Decide again at once: something is different.
+    Again,
+    /// Nothing to do.
+    Wait,
+    /// Something failed.
+    Pause,
+    /// The loop ends.
+    Exit(Exit),
+}
+
+fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<dogwatch_core::name::BootId, String>) -> Seen {
+    Seen {
+        node: NodeFact::NotYet,
+        host: HostSeen { boot_id, triggers: Vec::new() },
+        lock: LockSeen::default(),
+        drain: None,
+        attachments: None,
+        gates: None,
+        trouble: std::collections::BTreeMap::new(),
+        run: RunSeen {
+            id: run.clone(),
+            holder,
+            jitter: jitter(run, 0),
+            owned: false,
+            permit: None,
+            adopted_attempt: None,
+            command: CommandSeen::None,
+            ready_since: None,
+            bid_after: None,
+            waiting_since: None,
+        },
+    }
+}
+
+/// A number in 0..1 that differs between runs and draws. Spreading is all it is for, so a hash
+/// (FNV-1a) of the run id, which is random, will do.
+fn jitter(run: &RunId, draw: u64) -> f64 {
+    let bytes = run.as_str().bytes().chain(draw.to_le_bytes());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    f64::from(u32::try_from(hash >> 32).expect("32 bits")) / f64::from(u32::MAX)
+}
+
+/// The one watch of an idle coordinator.
+async fn watch_node(client: dogwatch_k8s::Client, name: String, facts: UnboundedSender<Fact>) {
+    let mut events = std::pin::pin!(node::watch_node(client, &name));
+    while let Some(event) = events.next().await {
+        let sent = match event {
+            WatchEvent::Restarted(nodes) => match nodes.first() {
+                Some(node) => there(node, &facts),
+                None => facts.send(Fact::Node(NodeFact::Gone)),
+            },
+            WatchEvent::Applied(node) => there(&node, &facts),
+            WatchEvent::Deleted(_) => facts.send(Fact::Node(NodeFact::Gone)),
+            WatchEvent::Trouble(error) => {
+                tracing::warn!(error = error.in_words(), "cannot watch the Node; trying again");
+                Ok(())
+            }
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+fn there(
+    node: &node::Node,
+    facts: &UnboundedSender<Fact>,
+) -> Result<(), tokio::sync::mpsc::error::SendError<Fact>> {
+    match node::node_seen(node) {
+        Ok(seen) => facts.send(Fact::Node(NodeFact::There(Box::new(seen)))),
+        Err(error) => {
+            tracing::warn!(%error, "the API server shows a Node that cannot be read");
+            Ok(())
+        }
+    }
+}
+
+async fn listen(
+    mut triggers: futures::stream::BoxStream<'static, Vec<reboot::TriggerSeen>>,
+    facts: UnboundedSender<Fact>,
+) {
+    while let Some(triggers) = triggers.next().await {
+        if facts.send(Fact::Triggers(triggers)).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! From actions to patches of our own Node.
+
+use dogwatch_api::{COORDINATOR, annotation, label};
+use dogwatch_core::Now;
+use dogwatch_core::condition::Write;
+use dogwatch_core::reboot::{NodePatch, NodeSeen, RecordChange};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::Error;
+use crate::error::ask;
+
+/// Sends one conditional patch of a Node: everything or nothing. A Node that has changed since, or
+/// is another one of the same name, is answered 409.
+pub async fn patch_node(client: &Client, node: &NodeSeen, patch: &NodePatch) -> Result<Node, Error> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let params = PatchParams { field_manager: Some(COORDINATOR.into()), ..PatchParams::default() };
+    let body = Patch::Merge(merge_patch(node, patch));
+    ask(nodes.patch(node.name.as_str(), &params, &body)).await
+}
+
+/// Writes conditions; each that is not named stays as it is.
+pub async fn patch_conditions(
+    client: &Client,
+    node: &NodeSeen,
+    writes: &[Write],
+    now: Now,
+) -> Result<Node, Error> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let params = PatchParams { field_manager: Some(COORDINATOR.into()), ..PatchParams::default() };
+    let conditions: Vec<Value> = writes.iter().map(|write| condition(write, now)).collect();
+    let body = Patch::Strategic(json!({
+        "metadata": { "uid": node.uid },
+        "status": { "conditions": conditions },
+    }));
+    ask(nodes.patch_status(node.name.as_str(), &params, &body)).await
+}
+
+fn condition(write: &Write, now: Now) -> Value {
+    json!({
+        "type": write.observation.kind,
+        "status": write.observation.status.as_str(),
+        "reason": write.observation.reason,
+        "message": write.observation.message,
+        "lastTransitionTime": seconds(write.last_transition),
+        "lastHeartbeatTime": seconds(now.wall),
+    })
+}
+
+/// `metav1.Time` has no fractions.
+pub(crate) fn seconds(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+fn merge_patch(node: &NodeSeen, patch: &NodePatch) -> Value {
+    let mut metadata = Map::new();
+    metadata.insert("uid".into(), node.uid.clone().into());
+    metadata.insert("resourceVersion".into(), patch.resource_version.clone().into());
+    metadata.insert("annotations".into(), Value::Object(annotations(patch)));
+    if let Some(waiting) = patch.waiting_label {
+        let value = if waiting { Value::from(label::WAITING) } else { Value::Null };
+        metadata.insert("labels".into(), json!({ label::REBOOT: value }));
+    }
+    let mut body = Map::new();
+    body.insert("metadata".into(), Value::Object(metadata));
+    if let Some(unschedulable) = patch.unschedulable {
+        // `kubectl uncordon` leaves no field behind either.
+        let value = if unschedulable { Value::Bool(true) } else { Value::Null };
+        body.insert("spec".into(), json!({ "unschedulable": value }));
+    }
+    Value::Object(body)
+}
+
+fn annotations(patch: &NodePatch) -> Map<String, Value> {
+    let mut annotations = Map::new();
+    let record = match &patch.record {
+        RecordChange::Set(record) => text(record),
+        RecordChange::Remove => Value::Null,
+    };
+    annotations.insert(annotation::REBOOT.into(), record);
+    if let Some(last) = &patch.last {
+        annotations.insert(annotation::LAST_REBOOT.into(), text(last));
+    }
+    if patch.remove_request {
+        annotations.insert(annotation::REBOOT_REQUESTED.into(), Value::Null);
+    }
+    annotations
+}
+
+fn text<T: Serialize>(value: &T) -> Value {
+    let text = serde_json::to_string(value).expect("plain structs with string keys serialise");
+    Value::String(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen() -> NodeSeen {
+        let node: Node = serde_json::from_value(json!({"metadata": {
+            "name": "n1", "uid": "u1", "resourceVersion": "7"}})).unwrap();
+        crate::node::node_seen(&node).unwrap()
+    }
+
+    fn patch() -> NodePatch {
+        NodePatch {
+            resource_version: "7".into(),
+            unschedulable: None,
+            record: RecordChange::Remove,
+            waiting_label: None,
+            last: None,
+            remove_request: false,
+        }
+    }
+
+    #[test]
+    fn every_patch_carries_uid_and_version() {
+        let body = merge_patch(&seen(), &patch());
+        assert_eq!(body["metadata"]["uid"], "u1");
+        assert_eq!(body["metadata"]["resourceVersion"], "7");
+    }
+
+    #[test]
+    fn what_is_not_to_change_is_not_named() {
+        let body = merge_patch(&seen(), &patch());
+        assert!(body.get("spec").is_none());
+        assert!(body["metadata"].get("labels").is_none());
+        let annotations = body["metadata"]["annotations"].as_object().unwrap();
+        assert_eq!(annotations.keys().collect::<Vec<_>>(), ["dogwatch.dev/reboot"]);
+    }
+
+    #[test]
+    fn cordon_label_and_record_go_together() {
+        let patch = NodePatch { unschedulable: Some(true), waiting_label: Some(false), ..patch() };
+        let body = merge_patch(&seen(), &patch);
+        assert_eq!(body["spec"]["unschedulable"], true);
+        assert!(body["metadata"]["labels"]["dogwatch.dev/reboot"].is_null());
+    }
+}

@@ -1,0 +1,83 @@
+//! From a Node object to [`NodeSeen`].
+
+use dogwatch_api::{annotation, label};
+use dogwatch_core::condition::Condition;
+use dogwatch_core::name::{BadName, BootId, GroupName, NodeName};
+use dogwatch_core::reboot::{Fingerprint, NodeSeen, Parsed};
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use kube::ResourceExt as _;
+
+/// What the decision sees of a Node. Fails only on a name that no API server would have accepted.
+pub fn node_seen(node: &Node) -> Result<NodeSeen, BadName> {
+    let annotation = |key: &str| node.annotations().get(key).map(String::as_str);
+    let status = node.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let boot_id = status.and_then(|status| status.node_info.as_ref()).map(|info| info.boot_id.as_str());
+    Ok(NodeSeen {
+        name: NodeName::new(node.name_any())?,
+        uid: node.uid().unwrap_or_default(),
+        resource_version: node.resource_version().unwrap_or_default(),
+        unschedulable: node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false),
+        ready: conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True"),
+        boot_id: boot_id.and_then(|text| BootId::new(text).ok()),
+        group: group_of(node.labels().contains_key(label::CONTROL_PLANE)),
+        control_plane: node.labels().contains_key(label::CONTROL_PLANE),
+        keep_cordoned: annotation(annotation::KEEP_CORDONED).is_some_and(|value| value != "false"),
+        waiting_label: node.labels().get(label::REBOOT).is_some_and(|value| value == label::WAITING),
+        record: Parsed::read(annotation(annotation::REBOOT)),
+        request: Parsed::read(annotation(annotation::REBOOT_REQUESTED)),
+        request_fingerprint: annotation(annotation::REBOOT_REQUESTED)
+            .map(|text| Fingerprint(text.to_owned())),
+        last: Parsed::read(annotation(annotation::LAST_REBOOT)),
+        conditions: conditions.iter().map(condition).collect(),
+    })
+}
+
+/// The group of a Node while no policy rules it. Source: specification §2.2.
+pub fn group_of(control_plane: bool) -> GroupName {
+    if control_plane { GroupName::control_plane() } else { GroupName::default_group() }
+}
+
+fn condition(condition: &NodeCondition) -> Condition {
+    Condition {
+        kind: condition.type_.clone(),
+        status: condition.status.clone(),
+        reason: condition.reason.clone().unwrap_or_default(),
+        message: condition.message.clone().unwrap_or_default(),
+        last_transition: condition.last_transition_time.as_ref().map(|time| time.0),
+        last_heartbeat: condition.last_heartbeat_time.as_ref().map(|time| time.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(json: serde_json::Value) -> NodeSeen {
+        let node: Node = serde_json::from_value(json).unwrap();
+        node_seen(&node).unwrap()
+    }
+
+    #[test]
+    fn a_bare_node_is_schedulable_not_ready_and_in_the_default_group() {
+        let seen = node(serde_json::json!({"metadata": {"name": "n1"}}));
+        assert!(!seen.unschedulable && !seen.ready && !seen.control_plane);
+        assert_eq!(seen.group.as_str(), "default");
+        assert_eq!(seen.record, Parsed::Absent);
+    }
+
+    #[test]
+    fn an_unreadable_record_is_bad_and_not_absent() {
+        let seen = node(serde_json::json!({"metadata": {"name": "n1", "annotations": {
+            "dogwatch.dev/reboot": "{", "dogwatch.dev/reboot-requested": "please"}}}));
+        assert!(matches!(seen.record, Parsed::Bad { .. }));
+        assert!(matches!(seen.request, Parsed::Bad { .. }));
+    }
+
+    #[test]
+    fn a_control_plane_node_is_in_its_own_group() {
+        let seen = node(serde_json::json!({"metadata": {"name": "n1", "labels": {
+            "node-role.kubernetes.io/control-plane": ""}}}));
+        assert_eq!(seen.group.as_str(), "control-plane");
+    }
+}
