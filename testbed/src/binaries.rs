@@ -2,9 +2,7 @@
 
 use std::{
     env,
-    ffi::OsStr,
     fs::{self, File},
-    io,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -136,6 +134,15 @@ fn find_or_build(program: Program, assets: Option<&Path>) -> Result<PathBuf, Err
     Ok(built)
 }
 
+/// The `go` on the PATH, else where Go's own installation puts it.
+pub fn find_go() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain([PathBuf::from("/usr/local/go/bin")])
+        .map(|folder| folder.join("go"))
+        .find(|candidate| candidate.is_file())
+}
+
 /// Builds beside `target` and renames, so that nobody ever sees half a program.
 fn build(program: Program, target: &Path) -> Result<(), Error> {
     let name = program.name();
@@ -145,7 +152,8 @@ fn build(program: Program, target: &Path) -> Result<(), Error> {
         target.display()
     );
     let partial = target.with_extension("partial");
-    let output = Command::new("go")
+    let go = find_go().ok_or(Error::NoGo { program: name })?;
+    let output = Command::new(&go)
         .current_dir(MODULE)
         .env("CGO_ENABLED", "0")
         .args([
@@ -160,7 +168,7 @@ fn build(program: Program, target: &Path) -> Result<(), Error> {
         .arg(&partial)
         .arg(format!("./cmd/{name}"))
         .output()
-        .map_err(|source| no_go(program, source))?;
+        .map_err(Error::io("run", go))?;
     if !output.status.success() {
         let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(Error::Build {
@@ -170,16 +178,6 @@ fn build(program: Program, target: &Path) -> Result<(), Error> {
         });
     }
     fs::rename(&partial, target).map_err(Error::io("rename", partial))
-}
-
-fn no_go(program: Program, source: io::Error) -> Error {
-    if source.kind() == io::ErrorKind::NotFound {
-        Error::NoGo {
-            program: program.name(),
-        }
-    } else {
-        Error::io("run", OsStr::new("go"))(source)
-    }
 }
 
 /// Clients read the version, and a few decide by it.

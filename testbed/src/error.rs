@@ -7,8 +7,8 @@ use std::{io, path::PathBuf};
 pub enum Error {
     /// There is no Go to build with.
     #[error(
-        "find `go`, which builds {program}: install Go (on Debian: apt-get install golang-go) or point \
-         KUBEBUILDER_ASSETS at a folder that has {program}"
+        "find `go`, which builds {program}: install Go 1.26 or newer (on Debian: apt-get install \
+         golang-go) or point KUBEBUILDER_ASSETS at a folder that has {program}"
     )]
     NoGo {
         /// The program that was to be built.

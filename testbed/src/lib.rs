@@ -26,7 +26,7 @@ mod readiness;
 use tokio::sync::OnceCell;
 
 pub use audit::{AuditEntry, AuditMark};
-pub use binaries::{Binaries, Program, kubernetes_version};
+pub use binaries::{Binaries, Program, find_go, kubernetes_version};
 pub use builder::{Builder, WORKLOAD_CONTROLLERS};
 pub use cache::cache_dir;
 pub use control_plane::ControlPlane;

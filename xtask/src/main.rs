@@ -13,6 +13,8 @@ mod packages;
 mod test;
 mod tree;
 
+use std::process::ExitCode;
+
 use clap::{CommandFactory, Parser, Subcommand};
 
 /// The project's own commands.
@@ -41,8 +43,18 @@ enum Command {
     ControlPlane(control_plane::Arguments),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Arguments::parse().command {
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
         Command::Test(arguments) => test::run(&arguments),
         Command::Lint => lint::run(),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -1,22 +1,14 @@
 //! Debian packages, installed only where something that is needed is missing.
 
 use std::{
-    env,
     path::Path,
     process::{Command, Stdio},
 };
 
 use anyhow::{Context, Result, bail};
+use dogwatch_testbed::find_go;
 
 use crate::tree;
-
-/// A program that the tools themselves need, and the packages that have it. `cc` links every Rust program and compiles
-/// the C in `ring`.
-const TOOLS: [(&str, &[&str]); 3] = [
-    ("cc", &["gcc", "libc6-dev"]),
-    ("git", &["git"]),
-    ("go", &["golang-go"]),
-];
 
 /// Packages that the tests need, one a line.
 const TESTS: &str = include_str!("../../testbed/debian-packages.txt");
@@ -36,21 +28,15 @@ pub fn install_missing() -> Result<()> {
 }
 
 fn missing() -> Vec<&'static str> {
-    let tools = TOOLS.iter().filter(|(program, _)| !is_on_path(program));
-    let tools = tools.flat_map(|(_, packages)| packages.iter().copied());
+    // Whoever runs us has cargo and what cargo links with; Go may come from elsewhere than Debian.
+    let go = find_go().is_none().then_some("golang-go");
     let tests = TESTS
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with('#'));
-    tools
+    go.into_iter()
         .chain(tests.filter(|package| !is_installed(package)))
         .collect()
-}
-
-/// A tool may well come from elsewhere than Debian.
-fn is_on_path(program: &str) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 fn is_installed(package: &str) -> bool {
