@@ -126,7 +126,10 @@ fn find_or_build(program: Program, assets: Option<&Path>) -> Result<PathBuf, Err
     fs::create_dir_all(&folder).map_err(Error::io("make", &folder))?;
     let lock_file = folder.join("lock");
     let lock = File::create(&lock_file).map_err(Error::io("create", &lock_file))?;
-    lock.lock().map_err(Error::io("lock", &lock_file))?;
+    if lock.try_lock().is_err() {
+        eprintln!("waiting for another process that builds {}", program.name());
+        lock.lock().map_err(Error::io("lock", &lock_file))?;
+    }
     // Somebody else may have built it while we waited for the lock.
     if !built.is_file() {
         build(program, &built)?;
