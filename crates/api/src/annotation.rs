@@ -12,5 +12,8 @@ pub const KEEP_CORDONED: &str = "dogwatch.dev/keep-cordoned";
 pub const HOLDER: &str = "dogwatch.dev/holder";
 /// On a Lease: whom the last holder called, first one first, separated by commas.
 pub const NEXT: &str = "dogwatch.dev/next";
+/// On a Lease: how many winners in a row gave it back because too many nodes were out already; a
+/// number, absent when the last holder was done. Everybody backs off by it together.
+pub const GIVEN_BACK: &str = "dogwatch.dev/given-back";
 /// On a Pod: it is the shadow of a static pod. Source: Kubernetes.
 pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";

@@ -3,6 +3,9 @@
 /// What every Lease of ours begins with.
 pub const PREFIX: &str = "dogwatch-";
 
+/// What a remediation's Lease begins with: `dogwatch-remedy-NODE`. Source: specification §2.2.
+pub const REMEDY_PREFIX: &str = "dogwatch-remedy-";
+
 /// The Lease of one slot: `dogwatch-GROUP-SLOT`. Source: specification §2.2.
 pub fn slot_name(group: &str, slot: u32) -> String {
     format!("{PREFIX}{group}-{slot}")

@@ -8,6 +8,7 @@
 //! that a late duplicate does nothing; no request waits for ever; no error is dropped.
 
 pub mod error;
+pub mod lock;
 pub mod node;
 pub mod watch;
 

@@ -1,0 +1,269 @@
+//! The reads behind one count of the budget: fresh ones, sent after the Lease was won.
+//!
+//! Three calls whatever the size of the group: its nodes as a Table without objects (a row is some
+//! 200 bytes, a Node 10 KiB and more), the ignored among them as metadata, and all Leases.
+
+use std::collections::BTreeSet;
+
+use dogwatch_api::{label, lease as lease_name};
+use dogwatch_core::lock::{HeldSeen, HolderId, LeaseSeen, NodeRow, Reads};
+use dogwatch_core::name::{GroupName, NodeName};
+use http::header::{ACCEPT, HeaderValue};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::ResourceExt;
+use kube::api::ListParams;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{LockClient, group_selector, lease};
+use crate::error::{Error, ask};
+
+impl LockClient {
+    /// Who is out, read afresh for our `own` Lease; `core`'s `count` makes a count of it. No read
+    /// names a resourceVersion, so each is at least as new as this call (a quorum read).
+    pub async fn count_reads(&self, own: &LeaseSeen, group: &GroupName) -> Result<Reads, Error> {
+        let leases = ask(self.leases.list(&ListParams::default())).await?;
+        let held = leases
+            .items
+            .iter()
+            .filter_map(|lease| held(lease, group))
+            .collect();
+        Ok(Reads {
+            lease: own.name.clone(),
+            nodes: self.members(group).await?,
+            held,
+        })
+    }
+
+    /// How many members the group has; ignored ones do not count.
+    pub async fn group_size(&self, group: &GroupName) -> Result<u32, Error> {
+        let counted = format!("{}!=true,{}", label::IGNORE, group_selector(group));
+        let rows = self.node_table(&counted).await?.rows.len();
+        Ok(u32::try_from(rows).unwrap_or(u32::MAX))
+    }
+
+    async fn members(&self, group: &GroupName) -> Result<Vec<NodeRow>, Error> {
+        let selector = group_selector(group);
+        let table = self.node_table(&selector).await?;
+        let ignored = ListParams::default().labels(&format!("{}=true,{selector}", label::IGNORE));
+        let ignored = ask(self.nodes().list_metadata(&ignored)).await?;
+        let ignored: BTreeSet<String> = ignored.items.iter().map(ResourceExt::name_any).collect();
+        rows(&table, &ignored)
+    }
+
+    async fn node_table(&self, selector: &str) -> Result<Table, Error> {
+        let params = ListParams::default().labels(selector);
+        let request = kube::core::Request::new(self.nodes().resource_url()).list(&params);
+        let request = request
+            .map_err(kube::Error::BuildRequest)
+            .and_then(as_table)?;
+        ask(self.client.request::<Table>(request)).await
+    }
+}
+
+/// `meta.k8s.io/v1` Table, what is used of it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Table {
+    column_definitions: Vec<Column>,
+    #[serde(default)]
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Column {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Row {
+    cells: Vec<Value>,
+}
+
+fn as_table(list: http::Request<Vec<u8>>) -> kube::Result<http::Request<Vec<u8>>> {
+    let (mut parts, body) = list.into_parts();
+    let uri = format!("{}&includeObject=None", parts.uri);
+    parts.uri = uri
+        .parse()
+        .map_err(|error| kube::Error::HttpError(http::Error::from(error)))?;
+    let accept = HeaderValue::from_static("application/json;as=Table;v=v1;g=meta.k8s.io");
+    parts.headers.insert(ACCEPT, accept);
+    Ok(http::Request::from_parts(parts, body))
+}
+
+fn rows(table: &Table, ignored: &BTreeSet<String>) -> Result<Vec<NodeRow>, Error> {
+    let column = |name: &str| {
+        let place = table
+            .column_definitions
+            .iter()
+            .position(|column| column.name == name);
+        place.ok_or_else(|| unreadable(format!("the table of nodes has no column {name}")))
+    };
+    let (name, status) = (column("Name")?, column("Status")?);
+    let cell = |row: &Row, place: usize| -> Option<String> {
+        Some(row.cells.get(place)?.as_str()?.to_owned())
+    };
+    let read = |row: &Row| {
+        let name = NodeName::new(cell(row, name)?).ok()?;
+        Some(node_row(name, &cell(row, status)?, ignored))
+    };
+    let complete = || unreadable("a row of the table of nodes lacks its name or status".into());
+    table
+        .rows
+        .iter()
+        .map(|row| read(row).ok_or_else(complete))
+        .collect()
+}
+
+/// The status column says `Ready`, `NotReady` or `Unknown`, and `SchedulingDisabled` where
+/// `spec.unschedulable` is set. Source: kube-apiserver's `pkg/printers/internalversion`.
+fn node_row(name: NodeName, status: &str, ignored: &BTreeSet<String>) -> NodeRow {
+    let says = |word: &str| status.split(',').any(|part| part == word);
+    NodeRow {
+        ready: says("Ready"),
+        unschedulable: says("SchedulingDisabled"),
+        ignored: ignored.contains(name.as_str()),
+        name,
+    }
+}
+
+fn held(lease: &Lease, group: &GroupName) -> Option<HeldSeen> {
+    let name = lease.name_any();
+    let own_kind = name.starts_with(lease_name::PREFIX);
+    let holder = lease::holder(lease).filter(|_| own_kind)?;
+    let record = lease::record(lease);
+    Some(HeldSeen {
+        slot: lease_name::slot_of(&name, group.as_str()),
+        resource_version: lease.resource_version().unwrap_or_default(),
+        max: record.as_ref().map(|record| record.max),
+        node: record
+            .and_then(|record| record.node)
+            .or_else(|| node_in_name(&name, &holder)),
+        holder,
+        lease: name,
+    })
+}
+
+/// The Node that a Lease without a readable record is held for, by its holder's name or, for a
+/// remediation's, its own.
+fn node_in_name(lease: &str, holder: &HolderId) -> Option<NodeName> {
+    let text = holder.as_str();
+    let named = match text.strip_prefix("node/").filter(|_| !holder.is_hashed()) {
+        Some(name) => name,
+        None if text.starts_with("remedy") => lease.strip_prefix(lease_name::REMEDY_PREFIX)?,
+        None => return None,
+    };
+    NodeName::new(named).ok()
+}
+
+fn unreadable(why: String) -> Error {
+    Error::Unreadable(kube::Error::SerdeError(serde::de::Error::custom(why)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn table(rows: &Value) -> Table {
+        let columns = json!([{"name": "Name"}, {"name": "Status"}, {"name": "Roles"}]);
+        serde_json::from_value(json!({"columnDefinitions": columns, "rows": rows})).unwrap()
+    }
+
+    #[test]
+    fn the_status_column_says_ready_and_unschedulable() {
+        let cells = |name: &str, status: &str| json!({"cells": [name, status, "<none>"]});
+        let table = table(&json!([
+            cells("a", "Ready"),
+            cells("b", "NotReady"),
+            cells("c", "Ready,SchedulingDisabled"),
+            cells("d", "Unknown,SchedulingDisabled"),
+        ]));
+        let rows = rows(&table, &BTreeSet::from(["b".to_owned()])).unwrap();
+        let seen: Vec<_> = rows
+            .iter()
+            .map(|row| (row.ready, row.unschedulable, row.ignored))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (true, false, false),
+                (false, false, true),
+                (true, true, false),
+                (false, true, false)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_read_is_no_empty_group() {
+        let bad = table(&json!([{"cells": ["a"]}]));
+        assert!(rows(&bad, &BTreeSet::new()).is_err());
+        let other = serde_json::from_value(json!({"columnDefinitions": [], "rows": []})).unwrap();
+        assert!(rows(&other, &BTreeSet::new()).is_err());
+    }
+
+    fn lease(name: &str, holder: &str, record: &str) -> Lease {
+        serde_json::from_value(json!({
+            "metadata": {"name": name, "resourceVersion": "5",
+                "annotations": {"dogwatch.dev/holder": record}},
+            "spec": {"holderIdentity": holder},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn every_held_lease_of_ours_says_which_node_it_keeps_out() {
+        let group = GroupName::default_group();
+        let record =
+            r#"{"node":"n7","group":"default","max":3,"since":"2026-11-21T04:00:00Z","runs":[]}"#;
+        let of = |name, holder, record| {
+            let held = held(&lease(name, holder, record), &group)?;
+            Some((held.node.map(|node| node.to_string()), held.slot, held.max))
+        };
+        let n = |name: &str| Some(name.to_owned());
+        let table = [
+            (
+                "dogwatch-default-0",
+                "node/n7",
+                record,
+                Some((n("n7"), Some(0), Some(3))),
+            ),
+            (
+                "dogwatch-default-1",
+                "node/n8",
+                "{",
+                Some((n("n8"), Some(1), None)),
+            ),
+            (
+                "dogwatch-control-plane-0",
+                "node/cp",
+                "",
+                Some((n("cp"), None, None)),
+            ),
+            (
+                "dogwatch-remedy-n9",
+                "remedy",
+                "",
+                Some((n("n9"), None, None)),
+            ),
+            (
+                "dogwatch-default-2",
+                "api/host",
+                "",
+                Some((None, Some(2), None)),
+            ),
+            (
+                "dogwatch-controller",
+                "dogwatch-7f_1",
+                "",
+                Some((None, None, None)),
+            ),
+            ("dogwatch-default-3", "", "", None),
+            ("kured", "node/n1", "", None),
+        ];
+        for (name, holder, record, expected) in table {
+            assert_eq!(of(name, holder, record), expected, "{name} {holder}");
+        }
+    }
+}

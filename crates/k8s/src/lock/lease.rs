@@ -1,0 +1,270 @@
+//! Between Lease objects and what the rules see of them. Pure.
+
+use std::collections::BTreeMap;
+
+use dogwatch_api::{annotation, label, lease as lease_name};
+use dogwatch_core::lock::{FIELD_MANAGER_LIMIT, HolderId, LeaseSeen, LockRecord};
+use dogwatch_core::name::GroupName;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::ResourceExt as _;
+use kube::api::ObjectMeta;
+use serde_json::{Value, json};
+
+use crate::Error;
+
+/// A free Lease for this slot, as it is created.
+pub(super) fn free(group: &GroupName, slot: u32) -> Lease {
+    Lease {
+        metadata: ObjectMeta {
+            name: Some(lease_name::slot_name(group.as_str(), slot)),
+            labels: Some(BTreeMap::from([(
+                label::GROUP.to_owned(),
+                group.to_string(),
+            )])),
+            ..ObjectMeta::default()
+        },
+        spec: Some(LeaseSpec::default()),
+    }
+}
+
+/// What the rules see; `None` if it is no slot of this group. When it was freed is not on it:
+/// [`super::Slots`] knows.
+pub(super) fn seen(lease: &Lease, group: &GroupName) -> Option<LeaseSeen> {
+    let name = lease.name_any();
+    let holder = holder(lease);
+    Some(LeaseSeen {
+        slot: lease_name::slot_of(&name, group.as_str())?,
+        name,
+        uid: lease.uid()?,
+        resource_version: lease.resource_version()?,
+        record: holder.as_ref().and_then(|_| record(lease)),
+        leftover: holder.is_none() && has_leftovers(lease),
+        holder,
+        hint: hint(lease),
+        given_back: text(lease, annotation::GIVEN_BACK)
+            .and_then(|count| count.parse().ok())
+            .unwrap_or(0),
+        freed_at: None,
+    })
+}
+
+/// The answer to a write to `before`.
+pub(super) fn written(before: &LeaseSeen, answer: &Lease) -> Result<LeaseSeen, Error> {
+    let group = before
+        .name
+        .strip_prefix(lease_name::PREFIX)
+        .and_then(|rest| {
+            let group = rest
+                .strip_suffix(&before.slot.to_string())?
+                .strip_suffix('-')?;
+            GroupName::new(group).ok()
+        });
+    group.and_then(|group| seen(answer, &group)).ok_or_else(|| {
+        let text = format!("{} was answered without a UID or version", before.name);
+        Error::Unreadable(kube::Error::SerdeError(serde::de::Error::custom(text)))
+    })
+}
+
+/// Who holds it. An identity that no manager of ours could have (too long) still holds.
+pub(super) fn holder(lease: &Lease) -> Option<HolderId> {
+    let text = lease
+        .spec
+        .as_ref()?
+        .holder_identity
+        .as_deref()
+        .filter(|text| !text.is_empty())?;
+    let mut end = text.len().min(FIELD_MANAGER_LIMIT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    HolderId::new(&text[..end]).ok()
+}
+
+/// The holder's record, if it can be read.
+pub(super) fn record(lease: &Lease) -> Option<LockRecord> {
+    serde_json::from_str(text(lease, annotation::HOLDER)?).ok()
+}
+
+/// The body of a bid, of a takeover by a new run, and of a run's own leaving: server-side apply of
+/// everything that the holder owns. With the resourceVersion alone, a late duplicate would make a
+/// deleted Lease anew and hold it; the UID refuses that too (measured).
+pub(super) fn apply_body(lease: &LeaseSeen, holder: &HolderId, record: &LockRecord) -> Value {
+    let text = serde_json::to_string(record).expect("a record has only names, numbers and times");
+    json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": lease.name,
+            "uid": lease.uid,
+            "resourceVersion": lease.resource_version,
+            "annotations": { annotation::HOLDER: text },
+        },
+        "spec": {
+            "holderIdentity": holder.as_str(),
+            "acquireTime": micro_time(record.since),
+        },
+    })
+}
+
+/// The body of the one merge patch that frees: holder and record go together, for a field left
+/// behind would refuse every later bid.
+pub(super) fn free_body(lease: &LeaseSeen, next: &[HolderId], given_back: u32) -> Value {
+    let names: Vec<&str> = next.iter().map(HolderId::as_str).collect();
+    json!({
+        "metadata": {
+            "uid": lease.uid,
+            "resourceVersion": lease.resource_version,
+            "annotations": {
+                annotation::HOLDER: null,
+                annotation::NEXT: (!names.is_empty()).then(|| names.join(",")),
+                annotation::GIVEN_BACK: (given_back > 0).then(|| given_back.to_string()),
+            },
+        },
+        "spec": { "holderIdentity": null, "acquireTime": null },
+    })
+}
+
+fn text<'a>(lease: &'a Lease, key: &str) -> Option<&'a str> {
+    lease.annotations().get(key).map(String::as_str)
+}
+
+fn has_leftovers(lease: &Lease) -> bool {
+    let spec = lease.spec.as_ref();
+    text(lease, annotation::HOLDER).is_some()
+        || spec.is_some_and(|spec| spec.holder_identity.is_some() || spec.acquire_time.is_some())
+}
+
+fn hint(lease: &Lease) -> Vec<HolderId> {
+    let names = text(lease, annotation::NEXT).unwrap_or_default().split(',');
+    names
+        .filter_map(|name| HolderId::new(name.trim()).ok())
+        .collect()
+}
+
+/// As the API server prints a `MicroTime`: six digits, whatever they are.
+fn micro_time(time: Timestamp) -> String {
+    format!("{time:.6}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(json: Value) -> Lease {
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn group() -> GroupName {
+        GroupName::default_group()
+    }
+
+    fn held() -> Lease {
+        lease(json!({
+            "metadata": {
+                "name": "dogwatch-default-3", "uid": "u", "resourceVersion": "7",
+                "annotations": {
+                    annotation::HOLDER: r#"{"node":"n1","nodeUid":"x","bootId":null,"group":"default","max":2,"since":"2026-11-21T04:00:00Z","runs":["coordinator/a"]}"#,
+                    annotation::NEXT: "node/n2, node/n3",
+                    annotation::GIVEN_BACK: "2",
+                },
+            },
+            "spec": { "holderIdentity": "node/n1", "acquireTime": "2026-11-21T04:00:00.000000Z" },
+        }))
+    }
+
+    #[test]
+    fn a_held_lease_shows_holder_record_and_call() {
+        let seen = seen(&held(), &group()).unwrap();
+        assert_eq!(seen.slot, 3);
+        assert_eq!(seen.holder.as_ref().unwrap().as_str(), "node/n1");
+        assert_eq!(seen.record.as_ref().unwrap().max, 2);
+        assert_eq!(
+            seen.hint.iter().map(HolderId::as_str).collect::<Vec<_>>(),
+            ["node/n2", "node/n3"]
+        );
+        assert_eq!((seen.given_back, seen.leftover), (2, false));
+    }
+
+    #[test]
+    fn a_new_lease_is_free_and_carries_its_group() {
+        let mut made = free(&group(), 0);
+        assert_eq!(made.labels()[label::GROUP], "default");
+        made.metadata.uid = Some("u".into());
+        made.metadata.resource_version = Some("1".into());
+        let seen = seen(&made, &group()).unwrap();
+        assert_eq!((seen.holder, seen.leftover), (None, false));
+    }
+
+    #[test]
+    fn what_a_half_release_left_behind_is_noticed() {
+        let mut half = held();
+        half.spec.as_mut().unwrap().holder_identity = None;
+        assert!(seen(&half, &group()).unwrap().leftover);
+        half.metadata.annotations = None;
+        assert!(
+            seen(&half, &group()).unwrap().leftover,
+            "the time is owned by the old holder too"
+        );
+        half.spec = Some(LeaseSpec {
+            holder_identity: Some(String::new()),
+            ..LeaseSpec::default()
+        });
+        assert!(
+            seen(&half, &group()).unwrap().leftover,
+            "an empty holder is a field as well"
+        );
+    }
+
+    #[test]
+    fn a_holder_that_we_could_not_be_still_holds() {
+        let mut foreign = held();
+        foreign.spec.as_mut().unwrap().holder_identity = Some("é".repeat(100));
+        assert!(seen(&foreign, &group()).unwrap().holder.is_some());
+        foreign.metadata.annotations = Some([(annotation::HOLDER.into(), "{".into())].into());
+        assert_eq!(seen(&foreign, &group()).unwrap().record, None);
+    }
+
+    #[test]
+    fn another_groups_lease_is_none_of_ours() {
+        assert_eq!(seen(&held(), &GroupName::control_plane()), None);
+    }
+
+    #[test]
+    fn a_bid_names_the_incarnation_and_the_version_it_was_made_for() {
+        let seen = seen(&held(), &group()).unwrap();
+        let body = apply_body(
+            &seen,
+            &HolderId::new("node/n9").unwrap(),
+            seen.record.as_ref().unwrap(),
+        );
+        assert_eq!(body["metadata"]["uid"], "u");
+        assert_eq!(body["metadata"]["resourceVersion"], "7");
+        assert_eq!(body["spec"]["holderIdentity"], "node/n9");
+        assert_eq!(body["spec"]["acquireTime"], "2026-11-21T04:00:00.000000Z");
+    }
+
+    #[test]
+    fn a_release_frees_everything_at_once_and_calls_the_next() {
+        let seen = seen(&held(), &group()).unwrap();
+        let body = free_body(&seen, &[HolderId::new("node/n2").unwrap()], 0);
+        assert_eq!(
+            body,
+            json!({
+                "metadata": { "uid": "u", "resourceVersion": "7", "annotations": {
+                    "dogwatch.dev/holder": null, "dogwatch.dev/next": "node/n2",
+                    "dogwatch.dev/given-back": null } },
+                "spec": { "holderIdentity": null, "acquireTime": null },
+            })
+        );
+        let back = free_body(&seen, &[], 3);
+        assert_eq!(
+            back["metadata"]["annotations"]["dogwatch.dev/given-back"],
+            "3"
+        );
+        assert_eq!(
+            back["metadata"]["annotations"]["dogwatch.dev/next"],
+            Value::Null
+        );
+    }
+}

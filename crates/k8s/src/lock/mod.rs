@@ -1,0 +1,176 @@
+//! The reboot lock on Leases. Source: specification §2.2; the measured answers that it relies on
+//! are the named tests beside the embedded cluster.
+//!
+//! Taken by server-side apply, never forced, with the holder's identity as field manager: the API
+//! server itself refuses the second one. Every bid and release carries the Lease's UID and
+//! resourceVersion, so that a late duplicate does nothing. What to write and when is decided in
+//! `dogwatch_core::lock`; this is the hand.
+//!
+//! Promises: no write here is ever forced; nothing deletes a Lease; an answer that leaves it open
+//! whether the write was done comes back as such (`Unknown`) and never as success or failure.
+
+mod count;
+mod group;
+mod lease;
+mod slots;
+mod write;
+
+use dogwatch_api::{annotation, label, lease as lease_name};
+use dogwatch_core::lock::{HolderId, HolderNode, LeaseSeen, Waiter};
+use dogwatch_core::name::{GroupName, NodeName};
+use futures::Stream;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::json;
+
+use crate::error::{Error, Kind, ask};
+use crate::watch::{Event, Full, Selection, watch};
+
+pub use group::group_selector;
+pub use slots::Slots;
+pub use write::{BidOutcome, Leaving, ReleaseOutcome};
+
+/// One holder's hand on the locks of one namespace.
+#[derive(Clone)]
+pub struct LockClient {
+    client: Client,
+    leases: Api<Lease>,
+    holder: HolderId,
+}
+
+impl LockClient {
+    /// A hand that writes as `holder` into Dogwatch's `namespace`.
+    pub fn new(client: Client, namespace: &str, holder: HolderId) -> Self {
+        let leases = Api::namespaced(client.clone(), namespace);
+        Self {
+            client,
+            leases,
+            holder,
+        }
+    }
+
+    /// The identity it writes as.
+    pub fn holder(&self) -> &HolderId {
+        &self.holder
+    }
+
+    /// Makes the group's Leases below `slots` that are not among `seen`, free, by plain create.
+    ///
+    /// Somebody else making one at the same time is fine. One that is there but lost its label
+    /// (no list would ever show it) gets it back.
+    pub async fn ensure(
+        &self,
+        group: &GroupName,
+        slots: u32,
+        seen: &[LeaseSeen],
+    ) -> Result<(), Error> {
+        for slot in (0..slots).filter(|slot| seen.iter().all(|lease| lease.slot != *slot)) {
+            let free = lease::free(group, slot);
+            match ask(self.leases.create(&PostParams::default(), &free)).await {
+                Ok(_) => {}
+                Err(error) if error.kind() == Kind::AlreadyExists => {
+                    self.label(group, &lease_name::slot_name(group.as_str(), slot))
+                        .await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The group's slots, read afresh.
+    pub async fn list(&self, group: &GroupName) -> Result<Vec<LeaseSeen>, Error> {
+        let list = ask(self.leases.list(&of_group(group).list_params())).await?;
+        Ok(list
+            .items
+            .iter()
+            .filter_map(|lease| lease::seen(lease, group))
+            .collect())
+    }
+
+    /// Watches the group's slots; [`Slots`] makes of it what a decision sees.
+    pub fn watch<J>(
+        &self,
+        group: &GroupName,
+        jitter: J,
+    ) -> impl Stream<Item = Event<Lease>> + Send + use<J>
+    where
+        J: FnMut() -> f64 + Send + 'static,
+    {
+        watch(Full(self.leases.clone()), of_group(group), jitter)
+    }
+
+    /// The group's nodes that wait for the lock, for the leaver's hint: one metadata-only list.
+    pub async fn waiting_nodes(&self, group: &GroupName) -> Result<Vec<Waiter>, Error> {
+        let waiting = format!("{}={}", label::REBOOT, label::WAITING);
+        let selector = format!("{waiting},{}", group_selector(group));
+        let nodes = ask(self
+            .nodes()
+            .list_metadata(&ListParams::default().labels(&selector)))
+        .await?;
+        Ok(nodes.items.iter().filter_map(waiter).collect())
+    }
+
+    /// What there is under this Node name, read afresh.
+    pub async fn holder_node(&self, name: &NodeName) -> Result<HolderNode, Error> {
+        match ask(self.nodes().get_metadata_opt(name.as_str())).await? {
+            Some(node) => Ok(HolderNode::There {
+                uid: node.uid().unwrap_or_default(),
+            }),
+            None => Ok(HolderNode::Gone),
+        }
+    }
+
+    fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    async fn label(&self, group: &GroupName, name: &str) -> Result<(), Error> {
+        let Some(lease) = ask(self.leases.get_opt(name)).await? else {
+            return Ok(());
+        };
+        if lease
+            .labels()
+            .get(label::GROUP)
+            .is_some_and(|value| value == group.as_str())
+        {
+            return Ok(());
+        }
+        let patch = json!({ "metadata": {
+            "resourceVersion": lease.resource_version(),
+            "labels": { label::GROUP: group.as_str() },
+        }});
+        match ask(self
+            .leases
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch)))
+        .await
+        {
+            Ok(_) => Ok(()),
+            // It changed meanwhile: whoever needs it asks again.
+            Err(error) if error.kind() == Kind::Conflict => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn of_group(group: &GroupName) -> Selection {
+    Selection::labels(format!("{}={group}", label::GROUP))
+}
+
+fn waiter(node: &PartialObjectMeta<Node>) -> Option<Waiter> {
+    /// The one field of the Node's record that a leaver needs.
+    #[derive(serde::Deserialize)]
+    struct Since {
+        since: jiff::Timestamp,
+    }
+    let name = NodeName::new(node.name_any()).ok()?;
+    let record = node.annotations().get(annotation::REBOOT);
+    let since = record.and_then(|text| serde_json::from_str::<Since>(text).ok());
+    Some(Waiter {
+        holder: HolderId::node(&name),
+        control_plane: node.labels().contains_key(label::CONTROL_PLANE),
+        since: since.map(|record| record.since),
+    })
+}
