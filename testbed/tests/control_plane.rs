@@ -138,7 +138,7 @@ async fn a_frozen_api_answers_nobody_until_it_is_thawed() {
 }
 
 #[tokio::test]
-async fn a_kubelet_may_change_its_own_node_only() {
+async fn a_kubelet_may_change_its_own_node_only_and_not_its_restricted_labels() {
     let control_plane = ControlPlane::builder()
         .controllers([])
         .user("kubelet-a", "system:node:a", &["system:nodes"])
@@ -158,11 +158,18 @@ async fn a_kubelet_may_change_its_own_node_only() {
     );
     let annotate = |node| [kubeconfig.as_str(), "annotate", "node", node, "x=y"];
     control_plane.run_kubectl(&annotate("a"), "").await.unwrap();
-    let refused = control_plane
-        .run_kubectl(&annotate("b"), "")
-        .await
-        .unwrap_err();
-    assert!(refused.to_string().contains("Forbidden"), "{refused}");
+    let label = "node-restriction.kubernetes.io/x=y";
+    for refused in [
+        annotate("b"),
+        [kubeconfig.as_str(), "label", "node", "a", label],
+    ] {
+        let error = control_plane
+            .run_kubectl(&refused, "")
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("Forbidden"), "{error}");
+    }
 }
 
 #[tokio::test]
