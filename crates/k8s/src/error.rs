@@ -70,19 +70,24 @@ impl Error {
 
     /// The error and its causes in one line, for conditions and Events.
     pub fn in_words(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            let more = error.to_string();
-            // Many libraries repeat the cause in their own text.
-            if !text.contains(&more) {
-                text.push_str(": ");
-                text.push_str(&more);
-            }
-            cause = error.source();
-        }
-        text
+        in_words(self)
     }
+}
+
+/// An error and its causes in one line.
+pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Many libraries repeat the cause in their own text.
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
 }
 
 impl From<kube::Error> for Error {

@@ -2,15 +2,17 @@
 //!
 //! **For:** watches become what `core` sees; `core`'s actions become patches with preconditions.
 //! **May touch:** the API server, through the kube client it is given. No clock (a `Now` is given
-//! where one is needed; timers are tokio's, so that the embedded cluster can run them), no files,
-//! no environment, no random source.
+//! where one is needed; timers are tokio's, so that the embedded cluster can run them), no random
+//! source. Only [`mod@connect`] reads files and the environment.
 //! **Promises:** every write carries what it relies on (UID, resourceVersion, field manager), so
 //! that a late duplicate does nothing; no request waits for ever; no error is dropped.
 
+pub mod connect;
 pub mod error;
 pub mod lock;
 pub mod node;
 pub mod watch;
 
+pub use connect::{ConnectError, Connection, connect, connect_to};
 pub use error::{Error, Kind};
 pub use kube::Client;

@@ -1,0 +1,138 @@
+//! A client of the cluster that the environment names, as kubectl would choose it.
+//!
+//! **May touch:** `KUBECONFIG`, `~/.kube/config` and the pod's service account: the one place in
+//! this crate that reads the environment and files.
+//! **Promises:** a cluster that is named and cannot be used is an error, never a reason to take
+//! another one; nothing is sent; a server that does not answer is given up on after
+//! [`CONNECT_PATIENCE`]; no request is repeated behind the caller's back.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+
+/// How long a TCP and TLS connection may take to come about.
+pub const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Nothing names a cluster.
+    #[error(
+        "no cluster is named: KUBECONFIG is not set, there is no ~/.kube/config, and this is not a pod"
+    )]
+    NoCluster,
+    /// A kubeconfig is there and cannot be used.
+    #[error("the kubeconfig{} cannot be used", file(.path.as_ref()))]
+    Kubeconfig {
+        /// `~/.kube/config` by its path; `None` is what `KUBECONFIG` names.
+        path: Option<PathBuf>,
+        /// What is wrong with it.
+        #[source]
+        source: KubeconfigError,
+    },
+    /// The context that was asked for needs a kubeconfig, and there is none.
+    #[error("context {0:?} is asked for, but there is no kubeconfig: set KUBECONFIG")]
+    NoContext(String),
+    /// This is a pod, and its service account cannot be used.
+    #[error("the pod's service account cannot be used (is automountServiceAccountToken off?)")]
+    ServiceAccount(#[source] kube::config::InClusterError),
+    /// What was read is no way to reach a server (a bad certificate, a bad address).
+    #[error("no connection can be made to {server}")]
+    Settings {
+        /// The server's address.
+        server: String,
+        /// What is wrong.
+        #[source]
+        source: kube::Error,
+    },
+}
+
+impl ConnectError {
+    /// The error and its causes in one line.
+    pub fn in_words(&self) -> String {
+        crate::error::in_words(self)
+    }
+}
+
+/// A client, and where it will connect to.
+#[derive(Clone)]
+pub struct Connection {
+    /// The client.
+    pub client: Client,
+    /// The server's address, for messages.
+    pub server: String,
+}
+
+/// A client of the cluster that `KUBECONFIG`, `~/.kube/config` or the pod names.
+pub async fn connect() -> Result<Client, ConnectError> {
+    connect_to(None).await.map(|connection| connection.client)
+}
+
+/// The same for a context of the kubeconfig; `None` is its current one.
+pub async fn connect_to(context: Option<&str>) -> Result<Connection, ConnectError> {
+    let mut config = config(context).await?;
+    config.connect_timeout = Some(CONNECT_PATIENCE);
+    // kube would repeat each 429, 503 and 504 up to fifteen times by itself: a blocked eviction
+    // would come back after minutes, and every count of calls would be wrong. Our loops retry.
+    config.default_retry = false;
+    let server = config.cluster_url.to_string();
+    match Client::try_from(config) {
+        Ok(client) => Ok(Connection { client, server }),
+        Err(source) => Err(ConnectError::Settings { server, source }),
+    }
+}
+
+async fn config(context: Option<&str>) -> Result<Config, ConnectError> {
+    let Some((kubeconfig, path)) = kubeconfig()? else {
+        return match (context, in_a_pod()) {
+            (Some(context), _) => Err(ConnectError::NoContext(context.to_owned())),
+            (None, false) => Err(ConnectError::NoCluster),
+            (None, true) => Config::incluster().map_err(ConnectError::ServiceAccount),
+        };
+    };
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(|source| ConnectError::Kubeconfig { path, source })
+}
+
+/// What `KUBECONFIG` names, else `~/.kube/config` where it is there.
+fn kubeconfig() -> Result<Option<(Kubeconfig, Option<PathBuf>)>, ConnectError> {
+    let named =
+        Kubeconfig::from_env().map_err(|source| ConnectError::Kubeconfig { path: None, source })?;
+    if let Some(kubeconfig) = named {
+        return Ok(Some((kubeconfig, None)));
+    }
+    let Some(path) = std::env::home_dir().map(|home| home.join(".kube").join("config")) else {
+        return Ok(None);
+    };
+    if !path.exists() {
+        return Ok(None);
+    }
+    match Kubeconfig::read_from(&path) {
+        Ok(kubeconfig) => Ok(Some((kubeconfig, Some(path)))),
+        Err(source) => Err(ConnectError::Kubeconfig {
+            path: Some(path),
+            source,
+        }),
+    }
+}
+
+/// The variables that the kubelet gives every pod.
+fn in_a_pod() -> bool {
+    ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"]
+        .iter()
+        .all(|name| std::env::var_os(name).is_some())
+}
+
+fn file(path: Option<&PathBuf>) -> String {
+    path.map_or_else(
+        || " that KUBECONFIG names".to_owned(),
+        |path| format!(" {}", path.display()),
+    )
+}
