@@ -1,13 +1,25 @@
-//! The budgets that hold pods up, as their watch shows them.
+//! The budgets over the node's pods: those that hold one up, as their watch shows them, and the
+//! names of all that covered one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use super::question::Question;
 use super::types::{BudgetNumbers, BudgetSeen, PodSeen};
 
-/// Budgets by namespace, then by name.
+/// What is known of budgets.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Budgets {
+    /// By namespace, then by name.
     seen: BTreeMap<String, BTreeMap<String, BudgetSeen>>,
+    /// Namespaces whose watch has shown its budgets, and is still wanted.
+    watched: BTreeSet<String>,
+    /// The list of all budgets, wanted from the start.
+    list: Question<()>,
+    /// Pods that entered the wait list before that list came.
+    unmatched: Vec<PodSeen>,
+    /// `namespace/name` of every budget that covered a pod of this drain.
+    covered: BTreeSet<String>,
 }
 
 /// A budget that is not what it was.
@@ -18,16 +30,52 @@ pub(super) struct Change {
 }
 
 impl Budgets {
-    /// The budgets of one namespace, complete. Answers what changed.
+    /// A pod enters the wait list: the budgets that cover it are remembered for the return.
+    pub(super) fn enlisted(&mut self, pod: &PodSeen) {
+        if self.list.known().is_some() {
+            self.covered
+                .extend(self.covering(pod).iter().map(BudgetNumbers::full_name));
+        } else {
+            self.unmatched.push(pod.clone());
+        }
+    }
+
+    /// Whether the list of all budgets is to be made now.
+    pub(super) fn asks(&mut self, now: Duration) -> bool {
+        self.list.asks(now)
+    }
+
+    /// The list of all budgets, or why there is none.
+    pub(super) fn listed(&mut self, answer: Result<Vec<BudgetSeen>, String>, now: Duration) {
+        self.list
+            .answered(answer.as_ref().map(|_| ()).map_err(Clone::clone), now);
+        for budget in answer.into_iter().flatten() {
+            let namespace = &budget.numbers.namespace;
+            if !self.watched.contains(namespace) {
+                let there = self.seen.entry(namespace.clone()).or_default();
+                there.insert(budget.numbers.name.clone(), budget);
+            }
+        }
+        if self.list.known().is_some() {
+            for pod in std::mem::take(&mut self.unmatched) {
+                self.enlisted(&pod);
+            }
+        }
+    }
+
+    /// The budgets of one watched namespace, complete. Answers what changed; at the start of a
+    /// watch that is all of them, for what was listed once may have gone to and fro since.
     pub(super) fn replace(&mut self, namespace: &str, seen: Vec<BudgetSeen>) -> Vec<Change> {
         let after: BTreeMap<String, BudgetSeen> = seen
             .into_iter()
             .map(|budget| (budget.numbers.name.clone(), budget))
             .collect();
-        let before = self
+        let listed = self
             .seen
             .insert(namespace.to_owned(), after.clone())
             .unwrap_or_default();
+        let first = self.watched.insert(namespace.to_owned());
+        let before = if first { BTreeMap::new() } else { listed };
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         names
             .into_iter()
@@ -39,10 +87,10 @@ impl Budgets {
             .collect()
     }
 
-    /// Forgets what is not watched any more: numbers that nobody keeps fresh would mislead.
-    pub(super) fn keep_only(&mut self, namespaces: &BTreeSet<String>) {
-        self.seen
-            .retain(|namespace, _| namespaces.contains(namespace));
+    /// Which namespaces are still watched.
+    pub(super) fn watched_only(&mut self, namespaces: &BTreeSet<String>) {
+        self.watched
+            .retain(|namespace| namespaces.contains(namespace));
     }
 
     /// The numbers of those that cover this pod.
@@ -53,6 +101,24 @@ impl Budgets {
             .filter(|budget| budget.covers(pod))
             .map(|budget| budget.numbers.clone())
             .collect()
+    }
+
+    /// Every budget that covered a pod of this drain.
+    pub(super) fn covered(&self) -> Vec<String> {
+        self.covered.iter().cloned().collect()
+    }
+
+    /// Never answered yet, neither by a list nor by a failure.
+    pub(super) fn pending(&self) -> bool {
+        self.list.known().is_none() && self.list.failure().is_none()
+    }
+
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.list.failure()
+    }
+
+    pub(super) fn wake(&self) -> Option<Duration> {
+        self.list.wake()
     }
 }
 

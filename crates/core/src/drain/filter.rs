@@ -28,9 +28,9 @@ pub(super) fn fate(pod: &PodSeen, exclude: Option<&LabelSelector>, lookups: &Loo
     match daemonset_of(pod) {
         None => Fate::Goes,
         Some(set) => match lookups.known(&set) {
-            Known::Exists => Fate::Stays,
-            Known::Gone => Fate::Goes,
-            Known::No => Fate::Asks(set),
+            Some(Known::Exists) => Fate::Stays,
+            Some(Known::Gone) => Fate::Goes,
+            None => Fate::Asks(set),
         },
     }
 }

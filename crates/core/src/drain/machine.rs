@@ -37,6 +37,7 @@ pub struct Drain {
     pub(super) gone: usize,
     pub(super) dropped: Vec<Dropped>,
     pub(super) claims: BTreeSet<String>,
+    pub(super) trouble: Option<String>,
 }
 
 impl Drain {
@@ -57,6 +58,7 @@ impl Drain {
             gone: 0,
             dropped: Vec::new(),
             claims: BTreeSet::new(),
+            trouble: None,
         }
     }
 
@@ -162,7 +164,17 @@ impl Drain {
         }
     }
 
-    /// All budgets of one namespace, at first and after every change of one.
+    /// The answer to [`Step::list_budgets`], or why there is none.
+    pub fn budgets_listed(&mut self, answer: Result<Vec<BudgetSeen>, String>, now: Now) {
+        self.budgets.listed(answer, now.mono);
+    }
+
+    /// What the watch of the pods cannot do for the moment; `None` when it can again.
+    pub fn troubled(&mut self, trouble: Option<String>) {
+        self.trouble = trouble;
+    }
+
+    /// All budgets of one watched namespace, at first and after every change of one.
     pub fn budgets(&mut self, namespace: &str, seen: Vec<BudgetSeen>) {
         for change in self.budgets.replace(namespace, seen) {
             self.retry_for(&change);
@@ -192,15 +204,20 @@ impl Drain {
 
     /// What to do now. What it names is under way from then on.
     pub fn next(&mut self, now: Now) -> Step {
+        let list_budgets = self.budgets.asks(now.mono);
         if !self.listed {
-            return Step::default();
+            return Step {
+                list_budgets,
+                ..Step::default()
+            };
         }
         self.end_pauses(now.mono);
         let watch_budgets = self.budget_namespaces();
-        self.budgets.keep_only(&watch_budgets);
+        self.budgets.watched_only(&watch_budgets);
         Step {
             tries: self.start_tries(),
             look_up: self.lookups.due(now.mono),
+            list_budgets,
             watch_budgets,
             wake: self.wake(),
         }
@@ -281,6 +298,7 @@ impl Drain {
             self.places += 1;
         }
         pod.standing = Standing::Waits(Waiting::new(turn));
+        self.budgets.enlisted(&pod.seen);
     }
 
     fn left(&mut self, pod: &PodSeen) {

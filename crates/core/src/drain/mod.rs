@@ -16,6 +16,7 @@ mod filter;
 mod lookups;
 mod machine;
 mod pod;
+mod question;
 mod report;
 mod selector;
 #[cfg(test)]

@@ -14,6 +14,9 @@ impl Drain {
             dropped: self.dropped.clone(),
             lookups_failed: self.lookups.failed().collect(),
             claims: self.claims.iter().cloned().collect(),
+            covered_by: self.budgets.covered(),
+            budgets_pending: self.budgets.pending(),
+            trouble: self.trouble(),
             ..Progress::default()
         };
         for pod in self.pods.values() {
@@ -43,5 +46,17 @@ impl Drain {
             budgets,
             since: held.since,
         })
+    }
+
+    fn trouble(&self) -> Vec<String> {
+        let pods = self
+            .trouble
+            .as_ref()
+            .map(|why| format!("the node's pods cannot be watched: {why}"));
+        let budgets = self
+            .budgets
+            .failure()
+            .map(|why| format!("budgets cannot be listed: {why}"));
+        pods.into_iter().chain(budgets).collect()
     }
 }

@@ -104,15 +104,20 @@ impl Drain {
             Turn::Ready(_) | Turn::Called(_) | Turn::Ending => None,
         };
         let tries = self.pods.values().filter_map(pause).min();
-        Wake::earlier(
-            tries.map(|at| Wake {
-                at,
-                why: "a pod that could not be evicted is tried again",
-            }),
+        let lookups = Wake::earlier(
             self.lookups.wake().map(|at| Wake {
                 at,
                 why: "a DaemonSet is looked up again",
             }),
-        )
+            self.budgets.wake().map(|at| Wake {
+                at,
+                why: "the budgets are listed again",
+            }),
+        );
+        let tries = tries.map(|at| Wake {
+            at,
+            why: "a pod that could not be evicted is tried again",
+        });
+        Wake::earlier(tries, lookups)
     }
 }

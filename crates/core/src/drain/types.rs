@@ -119,6 +119,9 @@ pub struct Step {
     pub tries: Vec<Try>,
     /// DaemonSets to look up. Each is answered once by [`Drain::daemonset`](super::Drain::daemonset).
     pub look_up: Vec<DaemonSetRef>,
+    /// List the budgets of all namespaces; answered once by
+    /// [`Drain::budgets_listed`](super::Drain::budgets_listed).
+    pub list_budgets: bool,
     /// Namespaces whose budgets must be watched while they are named here.
     pub watch_budgets: BTreeSet<String>,
     /// When to ask again even if nothing happens.
@@ -215,6 +218,13 @@ pub struct BudgetNumbers {
     pub expected_pods: i32,
 }
 
+impl BudgetNumbers {
+    /// `namespace/name`.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
 /// A pod whose eviction is held up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocked {
@@ -259,12 +269,20 @@ pub struct Progress {
     /// PodDisruptionBudgets (`namespace/name`) that cover a pod of this drain; the return waits
     /// until none of them is short.
     pub covered_by: Vec<String>,
+    /// Those budgets are still being asked for.
+    pub budgets_pending: bool,
+    /// What cannot be seen at the moment, and why; it is tried again, for ever.
+    pub trouble: Vec<String>,
 }
 
 impl Progress {
-    /// Drained: the initial list is complete and the wait list is empty.
+    /// Drained: the initial list is complete and the wait list is empty. (And the budgets over the
+    /// pods that left were asked for: the return needs their names, and afterwards it is too late.)
     pub fn drained(&self) -> bool {
-        self.listed && self.waiting.is_empty() && self.lookups_failed.is_empty()
+        self.listed
+            && self.waiting.is_empty()
+            && self.lookups_failed.is_empty()
+            && !self.budgets_pending
     }
 
     /// Whether a pod was given up on: takes the deadline's path at once.

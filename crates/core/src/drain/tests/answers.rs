@@ -334,3 +334,76 @@ fn no_more_calls_are_open_at_once_than_the_limit() {
     drain.answered(step.tries[1].id, Answer::Accepted, at(0.3));
     assert_eq!(tried(&drain.next(at(0.3))), ["p3"]);
 }
+
+#[test]
+fn every_budget_that_covers_a_pod_of_the_drain_is_remembered_for_the_return() {
+    let budgets = vec![
+        budget("a", 1),
+        budget("b", 1),
+        budget("c", 1),
+        budget("d", 1),
+    ];
+    let mut drain = started(
+        DrainConfig::default(),
+        budgets,
+        &[pod("a"), of_daemonset("d", "agent")],
+    );
+    let set: DaemonSetRef = drain.next(at(0.0)).look_up.remove(0);
+    drain.daemonset(&set, Lookup::Exists, at(0.0));
+    drain.deleted(&pod("a").pod);
+    drain.applied(pod("b"));
+    assert_eq!(drain.progress().covered_by, ["shop/a", "shop/b"]);
+}
+
+#[test]
+fn a_node_is_not_drained_before_the_budgets_of_its_pods_were_asked_for_even_if_all_are_gone() {
+    let mut drain = Drain::new(DrainConfig::default());
+    assert!(drain.next(at(0.0)).list_budgets);
+    drain.relisted(vec![pod("a")]);
+    drain.deleted(&pod("a").pod);
+    assert!(!drain.progress().drained());
+    drain.budgets_listed(Ok(vec![budget("a", 1)]), at(0.1));
+    assert!(drain.progress().drained());
+    assert_eq!(drain.progress().covered_by, ["shop/a"]);
+}
+
+#[test]
+fn budgets_that_cannot_be_listed_are_reported_asked_for_again_and_do_not_hold_the_drain_up() {
+    let mut drain = Drain::new(DrainConfig::default());
+    assert!(drain.next(at(0.0)).list_budgets);
+    drain.relisted(Vec::new());
+    drain.budgets_listed(Err("403".into()), at(0.0));
+    assert!(drain.progress().drained());
+    assert_eq!(drain.progress().trouble, ["budgets cannot be listed: 403"]);
+    assert_eq!(drain.next(at(0.1)).wake.unwrap().at, at(0.5).mono);
+    assert!(drain.next(at(0.5)).list_budgets);
+    drain.budgets_listed(Ok(Vec::new()), at(0.6));
+    assert_eq!(drain.progress().trouble, [""; 0]);
+}
+
+#[test]
+fn a_watch_that_finds_room_at_its_start_lets_a_blocked_pod_try_even_if_the_list_had_shown_the_same()
+{
+    let mut drain = started(
+        DrainConfig::default(),
+        vec![budget("web", 1)],
+        &[pod("web")],
+    );
+    let call = only_try(&mut drain, "web", at(0.0));
+    drain.answered(call.id, budget_refusal(), at(0.1));
+    assert_eq!(drain.next(at(0.2)).tries, []);
+    drain.budgets("shop", vec![budget("web", 1)]);
+    only_try(&mut drain, "web", at(0.3));
+}
+
+#[test]
+fn a_broken_watch_is_reported_until_it_is_mended() {
+    let mut drain = listed(&[]);
+    drain.troubled(Some("503".into()));
+    assert_eq!(
+        drain.progress().trouble,
+        ["the node's pods cannot be watched: 503"]
+    );
+    drain.troubled(None);
+    assert_eq!(drain.progress().trouble, [""; 0]);
+}

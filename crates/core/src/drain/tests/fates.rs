@@ -95,11 +95,11 @@ fn excluded_pods_stay() {
             values: vec!["keep".into()],
         }],
     };
-    let mut drain = Drain::new(DrainConfig {
+    let config = DrainConfig {
         exclude: Some(exclude),
         ..DrainConfig::default()
-    });
-    drain.relisted(vec![pod("keep"), pod("go")]);
+    };
+    let mut drain = started(config, Vec::new(), &[pod("keep"), pod("go")]);
     assert_eq!(tried(&drain.next(at(0.0))), ["go"]);
     drain.deleted(&pod("go").pod);
     assert!(drain.progress().drained());

@@ -68,10 +68,27 @@ fn listed(pods: &[PodSeen]) -> Drain {
 }
 
 fn limited(pods: &[PodSeen], in_flight: usize) -> Drain {
-    let mut drain = Drain::new(DrainConfig {
-        in_flight,
-        exclude: None,
-    });
+    started(
+        DrainConfig {
+            in_flight,
+            exclude: None,
+        },
+        Vec::new(),
+        pods,
+    )
+}
+
+/// The budgets are listed, then the pods.
+fn started(config: DrainConfig, budgets: Vec<BudgetSeen>, pods: &[PodSeen]) -> Drain {
+    let mut drain = Drain::new(config);
+    assert_eq!(
+        drain.next(at(0.0)),
+        Step {
+            list_budgets: true,
+            ..Step::default()
+        }
+    );
+    drain.budgets_listed(Ok(budgets), at(0.0));
     drain.relisted(pods.to_vec());
     drain
 }

@@ -98,6 +98,7 @@ struct World {
     events: VecDeque<Event>,
     calls: Vec<Try>,
     lookups: Vec<DaemonSetRef>,
+    listing_budgets: bool,
     /// UIDs that the drain was told are gone.
     told_gone: BTreeSet<String>,
     evicted: BTreeSet<String>,
@@ -121,6 +122,7 @@ impl World {
             events: VecDeque::new(),
             calls: Vec::new(),
             lookups: Vec::new(),
+            listing_budgets: false,
             told_gone: BTreeSet::new(),
             evicted: BTreeSet::new(),
             seconds: 0.0,
@@ -261,6 +263,14 @@ impl World {
     }
 
     fn look_up(&mut self, fails: bool) {
+        if std::mem::take(&mut self.listing_budgets) {
+            let answer = if fails {
+                Err("503".to_owned())
+            } else {
+                Ok(Vec::new())
+            };
+            self.drain.budgets_listed(answer, at(self.seconds));
+        }
         if let Some(set) = self.lookups.pop() {
             let lookup = match set.name.as_str() {
                 _ if fails => Lookup::Failed { why: "503".into() },
@@ -283,6 +293,7 @@ impl World {
         }
         self.calls.extend(step.tries);
         self.lookups.extend(step.look_up);
+        self.listing_budgets |= step.list_budgets;
         assert!(
             self.calls.len() <= IN_FLIGHT,
             "{} calls open",

@@ -19,9 +19,15 @@ fn a_node_is_not_drained_while_the_wait_list_is_empty_for_a_moment_between_two_p
 #[test]
 fn a_node_is_not_drained_before_the_initial_list_is_complete() {
     let mut drain = Drain::new(DrainConfig::default());
+    drain.next(at(0.0));
+    drain.budgets_listed(Ok(Vec::new()), at(0.0));
     assert!(!drain.progress().drained());
     drain.applied(pod("a"));
-    assert_eq!(drain.next(at(0.0)), Step::default(), "no call before the list");
+    assert_eq!(
+        drain.next(at(0.0)),
+        Step::default(),
+        "no call before the list"
+    );
     drain.deleted(&pod("a").pod);
     assert!(!drain.progress().drained(), "nothing was listed yet");
     drain.relisted(Vec::new());
