@@ -1,0 +1,168 @@
+//! The method `logind` on a real dbus-daemon (Debian package `dbus`), with a logind of our own
+//! behind it, made with the same crate.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use futures::StreamExt as _;
+
+use super::*;
+
+const CONFIGURATION: &str = r#"<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <listen>unix:path=SOCKET</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow user="*"/><allow own="*"/>
+    <allow send_destination="*"/><allow send_type="signal"/>
+    <allow receive_type="method_call"/><allow receive_type="method_return"/>
+    <allow receive_type="error"/><allow receive_type="signal"/>
+  </policy>
+</busconfig>"#;
+
+/// A system bus below a host root of its own.
+struct Bus {
+    root: TempDir,
+    daemon: Child,
+}
+
+impl Drop for Bus {
+    fn drop(&mut self) {
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
+    }
+}
+
+impl Bus {
+    fn start() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("run/dbus");
+        std::fs::create_dir_all(&folder).unwrap();
+        let socket = folder.join("system_bus_socket");
+        let configuration = root.path().join("bus.conf");
+        let text = CONFIGURATION.replace("SOCKET", socket.to_str().unwrap());
+        std::fs::write(&configuration, text).unwrap();
+        let mut daemon = Command::new("dbus-daemon")
+            .arg("--nofork")
+            .arg("--print-address")
+            .arg(format!("--config-file={}", configuration.display()))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("dbus-daemon: install the Debian package dbus");
+        // It prints its address once it listens.
+        let mut address = String::new();
+        let output = daemon.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut address).unwrap();
+        Self { root, daemon }
+    }
+
+    fn reboot(&self) -> Reboot {
+        Reboot {
+            host_root: self.root.path().to_owned(),
+            ..by(Method::Logind)
+        }
+    }
+
+    /// Takes logind's name. Each call that comes in is given to `answer`.
+    async fn logind(&self, answer: Answer) -> tokio::task::JoinHandle<String> {
+        let socket = self.root.path().join("run/dbus/system_bus_socket");
+        let stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
+        let logind = zbus::connection::Builder::unix_stream(stream)
+            .name("org.freedesktop.login1")
+            .build()
+            .await
+            .unwrap();
+        tokio::spawn(async move {
+            let mut calls = zbus::MessageStream::from(&logind);
+            while let Some(message) = calls.next().await {
+                let message = message.unwrap();
+                let header = message.header();
+                if header.member().is_none_or(|name| name != "Reboot") {
+                    continue;
+                }
+                let interactive: bool = message.body().deserialize().unwrap();
+                let call = format!(
+                    "{} {} {interactive}",
+                    header.path().unwrap(),
+                    header.interface().unwrap()
+                );
+                match answer {
+                    Answer::Yes => logind.reply(&header, &()).await.unwrap(),
+                    Answer::No => logind
+                        .reply_error(
+                            &header,
+                            "org.freedesktop.DBus.Error.AccessDenied",
+                            &"Permission denied",
+                        )
+                        .await
+                        .unwrap(),
+                    // It dies over the call, as when the reboot is quicker than its answer.
+                    Answer::None => {}
+                }
+                return call;
+            }
+            unreachable!("the bus went away first")
+        })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Answer {
+    Yes,
+    No,
+    None,
+}
+
+#[tokio::test]
+async fn logind_is_asked_to_reboot_without_asking_back() {
+    let bus = Bus::start();
+    let logind = bus.logind(Answer::Yes).await;
+    assert_eq!(end(&bus.reboot()).await, Ended::Ran(CommandEnd::Success));
+    assert_eq!(
+        logind.await.unwrap(),
+        "/org/freedesktop/login1 org.freedesktop.login1.Manager false"
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_of_logind_began_nothing_and_is_quoted() {
+    let bus = Bus::start();
+    let logind = bus.logind(Answer::No).await;
+    let error = bus.reboot().start().await.unwrap_err();
+    let cause = error.source().unwrap().to_string();
+    assert!(cause.contains("AccessDenied: Permission denied"), "{cause}");
+    logind.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_logind_that_dies_over_the_call_may_have_begun() {
+    let bus = Bus::start();
+    let logind = bus.logind(Answer::None).await;
+    let ended = end(&bus.reboot()).await;
+    let Ended::Ran(CommandEnd::Failure(why)) = ended else {
+        panic!("{ended:?}");
+    };
+    assert!(why.contains("logind did not answer"), "{why}");
+    logind.await.unwrap();
+}
+
+#[tokio::test]
+async fn without_logind_or_without_a_bus_nothing_began() {
+    let bus = Bus::start();
+    let error = bus.reboot().start().await.unwrap_err();
+    let cause = error.source().unwrap().to_string();
+    assert!(cause.contains("ServiceUnknown"), "{cause}");
+    let nowhere = Reboot {
+        host_root: PathBuf::from("/does/not/exist"),
+        ..by(Method::Logind)
+    };
+    let error = nowhere.start().await.unwrap_err();
+    let cause = error.source().unwrap().to_string();
+    assert!(
+        cause.contains("/does/not/exist/run/dbus/system_bus_socket"),
+        "{cause}"
+    );
+    assert!(cause.contains("--host-root"), "{cause}");
+}

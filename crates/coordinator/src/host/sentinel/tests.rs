@@ -1,0 +1,315 @@
+//! Real files, real inotify. Every wait is for the channel; the time limit only ends a failure.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use dogwatch_core::reboot::Fingerprint;
+use tempfile::TempDir;
+
+use super::*;
+
+type Receiver = watch::Receiver<Vec<TriggerSeen>>;
+
+fn host() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn start(host: &TempDir, sentinel: &str) -> Receiver {
+    watch(host.path(), &[PathBuf::from(sentinel)]).unwrap()
+}
+
+async fn until(receiver: &mut Receiver, wanted: impl Fn(&TriggerState) -> bool) -> TriggerState {
+    let seen = receiver.wait_for(|all| wanted(&all[0].state));
+    let state = tokio::time::timeout(Duration::from_secs(10), seen)
+        .await
+        .map(|seen| seen.unwrap()[0].state.clone());
+    state.unwrap_or_else(|_| panic!("not seen; it stays {:?}", receiver.borrow()))
+}
+
+fn present(state: &TriggerState) -> bool {
+    matches!(state, TriggerState::Present { .. })
+}
+
+fn absent(state: &TriggerState) -> bool {
+    *state == TriggerState::Absent
+}
+
+fn unknown(state: &TriggerState) -> bool {
+    matches!(state, TriggerState::Unknown { .. })
+}
+
+fn now(receiver: &Receiver) -> TriggerState {
+    receiver.borrow()[0].state.clone()
+}
+
+fn parts(state: &TriggerState) -> (Fingerprint, String) {
+    match state {
+        TriggerState::Present {
+            fingerprint,
+            reason,
+        } => (fingerprint.clone(), reason.clone()),
+        TriggerState::Absent | TriggerState::Unknown { .. } => panic!("not present: {state:?}"),
+    }
+}
+
+fn why(state: &TriggerState) -> String {
+    match state {
+        TriggerState::Unknown { why } => why.clone(),
+        TriggerState::Absent | TriggerState::Present { .. } => panic!("not unknown: {state:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_there_at_the_start_is_seen_at_once_with_its_reason() {
+    let host = host();
+    fs::write(host.path().join("needed"), "kernel 6.12.9\n").unwrap();
+    let receiver = start(&host, "/needed");
+    let (fingerprint, reason) = parts(&now(&receiver));
+    assert_eq!(reason, "kernel 6.12.9");
+    assert_eq!(receiver.borrow()[0].source, "sentinel:/needed");
+    let again = read_once(host.path(), Path::new("/needed"));
+    assert_eq!(parts(&again.state).0, fingerprint, "not stable");
+}
+
+#[tokio::test]
+async fn creating_and_deleting_the_file_is_noticed() {
+    let host = host();
+    let mut receiver = start(&host, "/needed");
+    assert!(absent(&now(&receiver)));
+    fs::write(host.path().join("needed"), "why").unwrap();
+    until(&mut receiver, |state| {
+        present(state) && parts(state).1 == "why"
+    })
+    .await;
+    fs::remove_file(host.path().join("needed")).unwrap();
+    until(&mut receiver, absent).await;
+}
+
+#[tokio::test]
+async fn a_file_moved_in_or_away_is_noticed() {
+    let host = host();
+    fs::write(host.path().join("other"), "x").unwrap();
+    let mut receiver = start(&host, "/needed");
+    fs::rename(host.path().join("other"), host.path().join("needed")).unwrap();
+    until(&mut receiver, present).await;
+    fs::rename(host.path().join("needed"), host.path().join("other")).unwrap();
+    until(&mut receiver, absent).await;
+}
+
+#[tokio::test]
+async fn a_touch_changes_the_fingerprint() {
+    let host = host();
+    let path = host.path().join("needed");
+    fs::write(&path, "").unwrap();
+    let mut receiver = start(&host, "/needed");
+    let (before, _) = parts(&now(&receiver));
+    let touched = std::time::SystemTime::now() + Duration::from_secs(1);
+    fs::File::options()
+        .append(true)
+        .open(&path)
+        .unwrap()
+        .set_modified(touched)
+        .unwrap();
+    until(&mut receiver, |state| {
+        present(state) && parts(state).0 != before
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn text_written_after_the_creation_becomes_the_reason() {
+    let host = host();
+    let mut receiver = start(&host, "/needed");
+    let mut file = fs::File::create(host.path().join("needed")).unwrap();
+    until(&mut receiver, present).await;
+    std::io::Write::write_all(&mut file, b"libssl").unwrap();
+    drop(file);
+    until(&mut receiver, |state| {
+        present(state) && parts(state).1 == "libssl"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_folder_that_appears_later_is_watched() {
+    let host = host();
+    let mut receiver = start(&host, "/a/b/c/needed");
+    assert!(absent(&now(&receiver)));
+    fs::create_dir_all(host.path().join("a/b/c")).unwrap();
+    fs::write(host.path().join("a/b/c/needed"), "").unwrap();
+    until(&mut receiver, present).await;
+}
+
+#[tokio::test]
+async fn a_folder_moved_away_and_replaced_is_watched_at_its_name() {
+    let host = host();
+    fs::create_dir_all(host.path().join("a/b")).unwrap();
+    fs::write(host.path().join("a/b/needed"), "").unwrap();
+    let mut receiver = start(&host, "/a/b/needed");
+    // Not the parent itself, but the folder above: its own watch would stay silent.
+    fs::rename(host.path().join("a"), host.path().join("old")).unwrap();
+    until(&mut receiver, absent).await;
+    fs::create_dir_all(host.path().join("a/b")).unwrap();
+    fs::write(host.path().join("a/b/needed"), "second").unwrap();
+    until(&mut receiver, |state| {
+        present(state) && parts(state).1 == "second"
+    })
+    .await;
+    fs::remove_file(host.path().join("a/b/needed")).unwrap();
+    until(&mut receiver, absent).await;
+    // What happens in the old folder is nobody's sentinel.
+    fs::write(host.path().join("old/b/needed"), "").unwrap();
+    assert!(absent(
+        &read_once(host.path(), Path::new("/a/b/needed")).state
+    ));
+}
+
+#[tokio::test]
+async fn a_folder_deleted_and_made_anew_is_watched() {
+    let host = host();
+    for round in 0..20 {
+        let mut receiver = start(&host, "/run/needed");
+        fs::create_dir(host.path().join("run")).unwrap();
+        fs::write(host.path().join("run/needed"), round.to_string()).unwrap();
+        until(&mut receiver, |state| {
+            present(state) && parts(state).1 == round.to_string()
+        })
+        .await;
+        fs::remove_dir_all(host.path().join("run")).unwrap();
+        until(&mut receiver, absent).await;
+    }
+}
+
+#[tokio::test]
+async fn an_absolute_link_stays_below_the_host_root() {
+    let host = host();
+    fs::create_dir_all(host.path().join("run")).unwrap();
+    fs::create_dir_all(host.path().join("var")).unwrap();
+    symlink("/run", host.path().join("var/run")).unwrap();
+    symlink("../../../..", host.path().join("up")).unwrap();
+    let mut receiver = start(&host, "/up/var/run/needed");
+    assert!(absent(&now(&receiver)));
+    fs::write(host.path().join("run/needed"), "through a link").unwrap();
+    let state = until(&mut receiver, |state| {
+        present(state) && !parts(state).1.is_empty()
+    })
+    .await;
+    assert_eq!(parts(&state).1, "through a link");
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_unknown_until_it_is_gone() {
+    let host = host();
+    let path = host.path().join("needed");
+    fs::create_dir(&path).unwrap();
+    let mut receiver = start(&host, "/needed");
+    let text = why(&now(&receiver));
+    assert!(
+        text.contains("a folder") && text.contains("remove it"),
+        "{text}"
+    );
+    fs::remove_dir(&path).unwrap();
+    until(&mut receiver, absent).await;
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+    until(&mut receiver, unknown).await;
+    fs::remove_file(&path).unwrap();
+    symlink("/nowhere", &path).unwrap();
+    until(&mut receiver, |state| {
+        unknown(state) && why(state).contains("a link to nothing")
+    })
+    .await;
+    fs::write(host.path().join("nowhere"), "").unwrap();
+    until(&mut receiver, present).await;
+}
+
+#[tokio::test]
+async fn a_loop_of_links_and_a_file_in_place_of_a_folder_are_unknown() {
+    let host = host();
+    symlink("loop", host.path().join("loop")).unwrap();
+    assert!(why(&read_once(host.path(), Path::new("/loop")).state).contains("links"));
+    fs::write(host.path().join("file"), "").unwrap();
+    let text = why(&read_once(host.path(), Path::new("/file/needed")).state);
+    assert!(text.contains("is no folder"), "{text}");
+    let missing = host.path().join("not-mounted");
+    assert!(matches!(
+        watch(&missing, &[PathBuf::from("/needed")])
+            .unwrap()
+            .borrow()[0]
+            .state,
+        TriggerState::Unknown { .. }
+    ));
+}
+
+#[tokio::test]
+async fn several_sentinels_share_a_folder_and_keep_their_order() {
+    let host = host();
+    let paths = ["/one", "/two", "/deep/three"].map(PathBuf::from);
+    let mut receiver = watch(host.path(), &paths).unwrap();
+    for (index, path) in paths.iter().enumerate() {
+        let below = host.path().join(path.strip_prefix("/").unwrap());
+        fs::create_dir_all(below.parent().unwrap()).unwrap();
+        fs::write(below, "").unwrap();
+        let wanted = |all: &Vec<TriggerSeen>| {
+            all.iter().filter(|one| present(&one.state)).count() == index + 1
+                && present(&all[index].state)
+        };
+        tokio::time::timeout(Duration::from_secs(10), receiver.wait_for(wanted))
+            .await
+            .expect("seen")
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn other_files_of_the_folder_wake_nobody() {
+    let host = host();
+    let mut receiver = start(&host, "/needed");
+    receiver.mark_unchanged();
+    for number in 0..50 {
+        fs::write(host.path().join(format!("other-{number}")), "").unwrap();
+    }
+    fs::write(host.path().join("needed"), "").unwrap();
+    receiver.changed().await.unwrap();
+    assert!(present(&receiver.borrow_and_update()[0].state));
+}
+
+#[tokio::test]
+async fn a_flood_of_events_does_not_lose_the_last_state() {
+    let host = host();
+    let mut receiver = start(&host, "/needed");
+    // More than fs.inotify.max_queued_events (16384 by default) while nobody reads: the task runs
+    // on this very thread, which does not yield here.
+    for _ in 0..9000 {
+        fs::write(host.path().join("needed"), "").unwrap();
+        fs::remove_file(host.path().join("needed")).unwrap();
+    }
+    fs::write(host.path().join("needed"), "last").unwrap();
+    until(&mut receiver, |state| {
+        present(state) && parts(state).1 == "last"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_task_ends_when_nobody_listens() {
+    let host = host();
+    let receiver = start(&host, "/needed");
+    let tasks = tokio::runtime::Handle::current().metrics();
+    assert_eq!(tasks.num_alive_tasks(), 1);
+    drop(receiver);
+    while tasks.num_alive_tasks() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
+fn a_path_that_names_no_file_is_refused() {
+    for (path, says) in [
+        ("needed", "absolute"),
+        ("/", "no file"),
+        ("/run/..", "no file"),
+    ] {
+        let error = watch(Path::new("/"), &[PathBuf::from(path)]).unwrap_err();
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}

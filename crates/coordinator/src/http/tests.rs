@@ -1,0 +1,154 @@
+//! Over a real socket, byte by byte.
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::*;
+
+async fn started(board: &Board) -> SocketAddr {
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let server = Server::bind(&listen).await.unwrap().unwrap();
+    let address = server.address();
+    tokio::spawn(server.serve(board.clone()));
+    address
+}
+
+/// The whole answer to one request.
+async fn ask(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn metrics_are_what_the_loop_showed_last() {
+    let board = Board::new();
+    let address = started(&board).await;
+    board.update(|metrics| metrics.alarm("RebootFailed"));
+    let answer = ask(address, "GET /metrics").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(
+        answer.contains("content-type: text/plain; version=0.0.4"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("\ndogwatch_alarm{reason=\"RebootFailed\"} 1\n"),
+        "{answer}"
+    );
+    board.show(MetricsView::default());
+    assert!(!ask(address, "GET /metrics").await.contains("RebootFailed"));
+}
+
+#[tokio::test]
+async fn readyz_says_why_not() {
+    let board = Board::new();
+    let address = started(&board).await;
+    let answer = ask(address, "GET /readyz").await;
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(answer.ends_with("has not seen its Node yet\n"), "{answer}");
+    board.ready(Ok(()));
+    assert!(ask(address, "GET /readyz").await.ends_with("\r\n\r\nok\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn healthz_notices_a_stuck_loop() {
+    let board = Board::new();
+    board.heart.working("draining");
+    let address = started(&board).await;
+    assert!(
+        ask(address, "GET /healthz")
+            .await
+            .starts_with("HTTP/1.1 200 ")
+    );
+    tokio::time::advance(crate::health::STUCK_AFTER + Duration::from_secs(1)).await;
+    let answer = ask(address, "GET /healthz?verbose").await;
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(answer.contains("draining"), "{answer}");
+}
+
+#[tokio::test]
+async fn other_paths_are_404_and_other_methods_405() {
+    let address = started(&Board::new()).await;
+    assert!(ask(address, "GET /").await.starts_with("HTTP/1.1 404 "));
+    assert!(
+        ask(address, "POST /nothing")
+            .await
+            .starts_with("HTTP/1.1 404 ")
+    );
+    let answer = ask(address, "POST /metrics").await;
+    assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+    assert!(answer.contains("allow: GET, HEAD"), "{answer}");
+    let head = ask(address, "HEAD /metrics").await;
+    assert!(
+        head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"),
+        "{head}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_finish_its_header_is_cut_off() {
+    let address = started(&Board::new()).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\n")
+        .await
+        .unwrap();
+    let mut answer = Vec::new();
+    // The clock runs ahead while everybody waits; an endless wait would never get here.
+    let read = stream.read_to_end(&mut answer);
+    tokio::time::timeout(HEADER_WITHIN * 3, read)
+        .await
+        .expect("still open")
+        .ok();
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_past_the_limit_wait_and_are_served_then() {
+    let address = started(&Board::new()).await;
+    let mut idle = Vec::new();
+    for _ in 0..MOST_CONNECTIONS {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream
+            .write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+            .await
+            .unwrap();
+        stream.read_u8().await.unwrap();
+        idle.push(stream);
+    }
+    let mut last = tokio::spawn(async move { ask(address, "GET /readyz").await });
+    // The stopped clock moves only when nobody has anything left to do.
+    let all_rest = tokio::time::timeout(Duration::from_millis(100), &mut last).await;
+    assert!(all_rest.is_err(), "served past the limit");
+    idle.pop();
+    assert!(last.await.unwrap().starts_with("HTTP/1.1 503 "));
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_said_with_the_way_out() {
+    let address = started(&Board::new()).await;
+    let listen = format!("127.0.0.1:{}", address.port());
+    let error = Server::bind(&listen.parse().unwrap()).await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains(&listen) && text.contains("in use"), "{text}");
+    assert!(text.contains("--listen"), "{text}");
+    let error = Server::bind(&"192.0.2.1:0".parse().unwrap())
+        .await
+        .unwrap_err();
+    assert!(matches!(error, HttpError::Bind { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn without_a_host_it_listens_everywhere_and_off_is_nowhere() {
+    let server = Server::bind(&":0".parse().unwrap()).await.unwrap().unwrap();
+    let port = server.address().port();
+    tokio::spawn(server.serve(Board::new()));
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    assert!(
+        ask(address, "GET /healthz")
+            .await
+            .starts_with("HTTP/1.1 200 ")
+    );
+    assert!(Server::bind(&Listen::Off).await.unwrap().is_none());
+}
