@@ -1,9 +1,8 @@
 //! Performing actions: each one call, each answer taken in at once.
 
-use dogwatch_core::Now;
-use dogwatch_core::lock::{HINT_LENGTH, LeaseSeen, LockRecord};
+use dogwatch_core::lock::{self, HolderId, LeaseSeen, LockRecord, Release};
 use dogwatch_core::reboot::{Action, CommandSeen, NodeFact, NodePatch, NodeSeen};
-use dogwatch_k8s::lock::{BidOutcome, ReleaseOutcome};
+use dogwatch_k8s::lock::{BidOutcome, Leaving, ReleaseOutcome};
 use dogwatch_k8s::{Error, Kind, node};
 use tracing::{info, warn};
 
@@ -57,7 +56,7 @@ impl Agent {
         }
     }
 
-    pub(super) fn take_node(&mut self, answer: &k8s_node::Node) -> Done {
+    pub(super) fn take_node(&mut self, answer: &node::Node) -> Done {
         match node::node_seen(answer) {
             Ok(seen) => self.take(Fact::Node(NodeFact::There(Box::new(seen)))),
             Err(error) => {
@@ -78,7 +77,7 @@ impl Agent {
             BidOutcome::Won(won) => {
                 info!(lease = won.name, "holds the reboot lock");
                 self.seen.lock.unsettled = None;
-                self.saw_lease(won)
+                self.saw_lease(*won)
             }
             BidOutcome::Lost { .. } => {
                 self.seen.lock.unsettled = None;
@@ -101,22 +100,44 @@ impl Agent {
     }
 
     async fn release(&mut self, lease: &LeaseSeen, over_budget: bool) -> Done {
-        let hint = if over_budget { Vec::new() } else { self.next_waiters().await };
-        match self.locks.release(lease, &self.seen.run.id, &hint).await {
-            ReleaseOutcome::Released(free) => {
-                info!(lease = lease.name, "released the reboot lock");
-                self.note_give_back(over_budget);
-                self.saw_lease(free)
-            }
-            ReleaseOutcome::NotOurs => self.relist().await,
-            ReleaseOutcome::Failed(error) => self.failed("release the lock", &error),
+        match lock::release_plan(lease, &self.seen.run.holder, &self.seen.run.id) {
+            Release::Nothing => self.relist().await,
+            Release::RemoveRun { remaining } => match self.locks.remove_run(lease, remaining).await {
+                BidOutcome::Won(left) => self.saw_lease(*left),
+                BidOutcome::Lost { .. } => self.relist().await,
+                BidOutcome::Unknown(error) | BidOutcome::Refused(error) => {
+                    self.failed("leave the lock", &error)
+                }
+            },
+            Release::Free => self.free(lease, over_budget).await,
+        }
+    }
+
+    async fn free(&mut self, lease: &LeaseSeen, over_budget: bool) -> Done {
+        let leaving = match over_budget {
+            true => Leaving::OverBudget,
+            false => Leaving::Done { next: self.next_waiters().await },
+        };
+        let outcome = self.locks.release(lease, &leaving).await;
+        if matches!(outcome, ReleaseOutcome::Freed(_)) {
+            info!(lease = lease.name, over_budget, "released the reboot lock");
+            self.note_give_back(lease, over_budget);
+        }
+        self.freed(outcome, "release the lock").await
+    }
+
+    async fn freed(&mut self, outcome: ReleaseOutcome, what: &'static str) -> Done {
+        match outcome {
+            ReleaseOutcome::Freed(free) => self.saw_lease(*free),
+            ReleaseOutcome::Changed { .. } => self.relist().await,
+            ReleaseOutcome::Unknown(error) | ReleaseOutcome::Refused(error) => self.failed(what, &error),
         }
     }
 
     /// Whom to call. Without a hint the lock is still safe and live, so trouble here is only said.
-    async fn next_waiters(&mut self) -> Vec<dogwatch_core::lock::HolderId> {
+    async fn next_waiters(&mut self) -> Vec<HolderId> {
         match self.locks.waiting_nodes(&self.group()).await {
-            Ok(waiters) => dogwatch_core::lock::hint(&waiters, &self.seen.run.holder, HINT_LENGTH),
+            Ok(waiters) => lock::hint(&waiters, &self.seen.run.holder, lock::HINT_LENGTH),
             Err(error) => {
                 warn!(error = error.in_words(), "cannot see who waits; releasing without calling anybody");
                 Vec::new()
@@ -125,14 +146,11 @@ impl Agent {
     }
 
     async fn break_lock(&mut self, lease: &LeaseSeen, evidence: &str) -> Done {
-        match self.locks.break_lock(lease).await {
-            ReleaseOutcome::Released(free) => {
-                warn!(lease = lease.name, evidence, "cleared a lock whose holder is gone");
-                self.saw_lease(free)
-            }
-            ReleaseOutcome::NotOurs => self.relist().await,
-            ReleaseOutcome::Failed(error) => self.failed("clear a lock whose holder is gone", &error),
+        let outcome = self.locks.break_lock(lease).await;
+        if matches!(outcome, ReleaseOutcome::Freed(_)) {
+            warn!(lease = lease.name, evidence, "cleared a lock whose holder is gone");
         }
+        self.freed(outcome, "clear a lock whose holder is gone").await
     }
 
     fn saw_lease(&mut self, lease: LeaseSeen) -> Done {
@@ -184,19 +202,8 @@ impl Agent {
     }
 
     /// After a give-back, wait before the next bid; longer each time in a row.
-    fn note_give_back(&mut self, over_budget: bool) {
-        let now: Now = self.clock.now();
-        if over_budget {
-            let pause = dogwatch_core::lock::give_back_pause(self.give_backs, self.seen.run.jitter);
-            self.give_backs += 1;
-            self.seen.run.bid_after = Some(now.mono + pause);
-        } else {
-            self.give_backs = 0;
-            self.seen.run.bid_after = None;
-        }
+    fn note_give_back(&mut self, lease: &LeaseSeen, over_budget: bool) {
+        let pause = lock::give_back_pause(lease.given_back.saturating_add(1), self.seen.run.jitter);
+        self.seen.run.bid_after = over_budget.then(|| self.clock.now().mono + pause);
     }
-}
-
-mod k8s_node {
-    pub(super) use dogwatch_k8s::node::Node;
 }

@@ -6,7 +6,7 @@ use dogwatch_core::Now;
 use dogwatch_core::lock::{HolderNode, LeaseSeen};
 use dogwatch_core::name::GroupName;
 use dogwatch_core::reboot::{CountSeen, HolderSeen, Look, Seen};
-use dogwatch_k8s::lock::LockClient;
+use dogwatch_k8s::lock::{LockClient, Slots};
 use dogwatch_k8s::{Error, drain, node};
 use futures::StreamExt as _;
 use tokio::sync::mpsc::UnboundedSender;
@@ -25,7 +25,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const BETWEEN_READS: Duration = Duration::from_secs(1);
 
 /// A task that ends when this is dropped.
-struct Running(AbortHandle);
+pub(super) struct Running(AbortHandle);
+
+impl Running {
+    pub(super) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(task).abort_handle())
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -41,6 +47,7 @@ pub(super) struct Eyes {
     pub(super) node: String,
     pub(super) clock: Clock,
     pub(super) facts: UnboundedSender<Fact>,
+    pub(super) jitter_seed: u64,
 }
 
 /// The observers that run now, each with the look it serves.
@@ -54,7 +61,7 @@ impl Observers {
         forget(seen, looks);
         for look in looks {
             if !self.0.iter().any(|(running, _)| running == look) {
-                let running = Running(start(look, group, eyes));
+                let running = start(look, group, eyes);
                 self.0.push((look.clone(), running));
             }
         }
@@ -86,22 +93,18 @@ fn forget(seen: &mut Seen, looks: &[Look]) {
     }
 }
 
-fn start(look: &Look, group: &GroupName, eyes: &Eyes) -> AbortHandle {
+fn start(look: &Look, group: &GroupName, eyes: &Eyes) -> Running {
     let eyes = eyes.clone();
     let group = group.clone();
     match look {
-        Look::Locks { slots } => spawn(locks(eyes, group, *slots)),
-        Look::GroupSize => spawn(group_size(eyes, group)),
-        Look::Count { .. } => spawn(count(eyes, group)),
-        Look::Holder { lease } => spawn(holder(eyes, lease.as_ref().clone())),
-        Look::Drain { delete } => spawn(drained(eyes, *delete)),
-        Look::Attachments { claims } => spawn(attachments(eyes, claims.clone())),
-        Look::Gates { budgets } => spawn(gates(eyes, budgets.clone())),
+        Look::Locks { slots } => Running::spawn(locks(eyes, group, *slots)),
+        Look::GroupSize => Running::spawn(group_size(eyes, group)),
+        Look::Count { lease, .. } => Running::spawn(count(eyes, group, lease.as_ref().clone())),
+        Look::Holder { lease } => Running::spawn(holder(eyes, lease.as_ref().clone())),
+        Look::Drain { delete } => Running::spawn(drained(eyes, *delete)),
+        Look::Attachments { claims } => Running::spawn(attachments(eyes, claims.clone())),
+        Look::Gates { budgets } => Running::spawn(gates(eyes, budgets.clone())),
     }
-}
-
-fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
-    tokio::spawn(task).abort_handle()
 }
 
 impl Eyes {
@@ -132,17 +135,26 @@ impl Eyes {
 }
 
 async fn locks(eyes: Eyes, group: GroupName, slots: u32) {
-    eyes.read("making the group's Leases", || eyes.locks.ensure(&group, slots)).await;
-    let clock = eyes.clock.clone();
-    let mut snapshots = std::pin::pin!(eyes.locks.watch(&group, move || clock.now()));
-    while let Some(snapshot) = snapshots.next().await {
-        match snapshot {
-            Ok(leases) => {
-                eyes.tell(Fact::Trouble("watching the group's Leases", None));
-                eyes.tell(Fact::Leases(leases));
-            }
-            Err(error) => eyes.tell(Fact::Trouble("watching the group's Leases", Some(error.in_words()))),
+    let mut known = Slots::new(group.clone());
+    let mut pauses = 0;
+    let jitter = move || {
+        pauses += 1;
+        super::jitter(eyes.jitter_seed, pauses)
+    };
+    let mut events = std::pin::pin!(eyes.locks.watch(&group, jitter));
+    let mut made = false;
+    while let Some(event) = events.next().await {
+        let trouble = known.observe(event, eyes.clock.now()).map(|error| error.in_words());
+        eyes.tell(Fact::Trouble("watching the group's Leases", trouble));
+        let Some(leases) = known.leases() else {
+            continue;
+        };
+        if !made {
+            let make = || eyes.locks.ensure(&group, slots, &leases);
+            eyes.read("making the group's Leases", make).await;
+            made = true;
         }
+        eyes.tell(Fact::Leases(leases));
     }
 }
 
@@ -151,8 +163,10 @@ async fn group_size(eyes: Eyes, group: GroupName) {
     eyes.tell(Fact::GroupSize(size));
 }
 
-async fn count(eyes: Eyes, group: GroupName) {
-    let (count, sent) = eyes.read("counting who is out", || eyes.locks.count(&group)).await;
+async fn count(eyes: Eyes, group: GroupName, lease: LeaseSeen) {
+    let read = || eyes.locks.count_reads(&lease, &group);
+    let (reads, sent) = eyes.read("counting who is out", read).await;
+    let count = dogwatch_core::lock::count(&reads, eyes.locks.holder());
     eyes.tell(Fact::Count(CountSeen { count, taken: sent.mono }));
 }
 

@@ -30,7 +30,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use self::act::Done;
 use self::facts::Fact;
 pub use self::hands::{Hands, NotStarted, RebootEnd};
-use self::looks::{Eyes, Observers};
+use self::looks::{Eyes, Observers, Running};
 use crate::clock::Clock;
 
 /// The pause after a failed action: at first, and at the longest.
@@ -92,7 +92,6 @@ pub struct Agent {
     said: Option<Because>,
     unsaid: Vec<Event>,
     watcher: Arc<dyn Fn(&Seen, &Decision) + Send + Sync>,
-    give_backs: u32,
     draws: u64,
     metrics: Metrics,
 }
@@ -109,6 +108,7 @@ impl Agent {
             node: setup.node.to_string(),
             clock: setup.clock.clone(),
             facts: facts.clone(),
+            jitter_seed: seed_of(&setup.run),
         };
         let seen = first_sight(&setup.run, holder, setup.hands.boot_id());
         Self {
@@ -127,7 +127,6 @@ impl Agent {
             said: None,
             unsaid: Vec::new(),
             watcher: setup.watcher,
-            give_backs: 0,
             draws: 0,
             metrics: Metrics::default(),
         }
@@ -136,15 +135,14 @@ impl Agent {
     /// Runs until it is told to stop, or a newer run takes over.
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> Exit {
         let mut stop = std::pin::pin!(stop);
-        let watching = tokio::spawn(watch_node(self.client.clone(), self.name.clone(), self.facts.clone()));
-        let listening = tokio::spawn(listen(self.hands.triggers(), self.facts.clone()));
+        let watching = watch_node(self.client.clone(), self.name.clone(), self.facts.clone());
+        let _watching = Running::spawn(watching);
+        let _listening = Running::spawn(listen(self.hands.triggers(), self.facts.clone()));
         let exit = tokio::select! {
             biased;
             () = &mut stop => Exit::Stopped,
             exit = self.forever() => exit,
         };
-        watching.abort();
-        listening.abort();
         if matches!(exit, Exit::Superseded { .. }) && self.seen.run.command != CommandSeen::None {
             // Ending would start us again; the newer run is not disturbed by waiting.
             stop.await;
@@ -223,7 +221,7 @@ impl Agent {
     fn draw(&mut self) {
         if self.seen.run.waiting_since.is_none() {
             self.draws += 1;
-            self.seen.run.jitter = jitter(&self.seen.run.id, self.draws);
+            self.seen.run.jitter = jitter(self.eyes.jitter_seed, self.draws);
         }
     }
 
@@ -282,7 +280,7 @@ fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<dogwatch_core::nam
         run: RunSeen {
             id: run.clone(),
             holder,
-            jitter: jitter(run, 0),
+            jitter: jitter(seed_of(run), 0),
             owned: false,
             permit: None,
             adopted_attempt: None,
@@ -294,14 +292,20 @@ fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<dogwatch_core::nam
     }
 }
 
-/// A number in 0..1 that differs between runs and draws. Spreading is all it is for, so a hash
-/// (FNV-1a) of the run id, which is random, will do.
-fn jitter(run: &RunId, draw: u64) -> f64 {
-    let bytes = run.as_str().bytes().chain(draw.to_le_bytes());
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    f64::from(u32::try_from(hash >> 32).expect("32 bits")) / f64::from(u32::MAX)
+/// A number that differs between runs: FNV-1a of the run's id, which is random. Spreading waits is
+/// all it is for.
+fn seed_of(run: &RunId) -> u64 {
+    mix(0xcbf2_9ce4_8422_2325, run.as_str().bytes())
+}
+
+/// The n-th number in 0..1 of this seed.
+fn jitter(seed: u64, draw: u64) -> f64 {
+    let hash = mix(seed, draw.to_le_bytes().into_iter());
+    f64::from(u32::try_from(hash >> 32).expect("32 bits are left")) / f64::from(u32::MAX)
+}
+
+fn mix(start: u64, bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// The one watch of an idle coordinator.

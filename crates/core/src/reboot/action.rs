@@ -80,10 +80,10 @@ pub enum Look {
     },
     /// How many members the group has.
     GroupSize,
-    /// The budget, by reads sent after `newer_than`, for our Lease at this version.
+    /// The budget, by reads sent after `newer_than`, for our Lease at its version.
     Count {
-        /// Our Lease's version.
-        resource_version: String,
+        /// Our Lease, as it was won.
+        lease: Box<LeaseSeen>,
         /// An older count will not do.
         newer_than: Duration,
     },

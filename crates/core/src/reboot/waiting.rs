@@ -151,8 +151,7 @@ fn after<'a>(leases: &'a [LeaseSeen], last: Option<&str>) -> Option<&'a LeaseSee
 
 /// The lock is ours: may we go ahead?
 fn counted(ctx: &Context<'_>, record: &Record, lease: &LeaseSeen) -> Step {
-    let resource_version = lease.resource_version.clone();
-    let look = |newer_than| Look::Count { resource_version: resource_version.clone(), newer_than };
+    let look = |newer_than| Look::Count { lease: Box::new(lease.clone()), newer_than };
     let text = format!("holds Lease {}; counting who is out", lease.name);
     let counting = Step::new(reason::COUNTING, text);
     let Some(seen) = &ctx.seen.lock.count else {
