@@ -85,31 +85,33 @@ async fn call(connection: &zbus::Connection) -> Result<(), DbusError> {
     );
     match tokio::time::timeout(ANSWER_WITHIN, call).await {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(sorted(error)),
+        Ok(Err(error)) => Err(sorted(&error)),
         Err(_) => Err(DbusError::NoAnswer("it took too long".to_owned())),
     }
 }
 
 /// An error message is an answer. `NoReply` is the bus' word for a callee that went away or kept
 /// silent, which may have begun; so may everything that is no answer at all.
-fn sorted(error: zbus::Error) -> DbusError {
-    let (name, message) = match &error {
-        zbus::Error::MethodError(name, message, _) => (name.as_str().to_owned(), message.clone()),
-        // The errors that the bus' own specification names.
-        zbus::Error::FDO(known) => (known.name().as_str().to_owned(), described(known)),
-        other => return DbusError::NoAnswer(other.to_string()),
-    };
-    if NO_ANSWER.contains(&name.as_str()) {
-        return DbusError::NoAnswer(error.to_string());
-    }
-    DbusError::Denied {
-        name,
-        message: message.unwrap_or_default(),
+fn sorted(error: &zbus::Error) -> DbusError {
+    match answer(error) {
+        Some((name, message)) if !NO_ANSWER.contains(&name.as_str()) => {
+            DbusError::Denied { name, message }
+        }
+        Some(_) | None => DbusError::NoAnswer(error.to_string()),
     }
 }
 
-fn described(error: &zbus::fdo::Error) -> Option<String> {
-    error.description().map(str::to_owned)
+/// The name and text of an error message, if it is one. zbus has a variant of its own for those
+/// that the bus' specification names.
+fn answer(error: &zbus::Error) -> Option<(String, String)> {
+    if let zbus::Error::MethodError(name, message, _) = error {
+        return Some((name.to_string(), message.clone().unwrap_or_default()));
+    }
+    if let zbus::Error::FDO(known) = error {
+        let message = known.description().unwrap_or_default();
+        return Some((known.name().to_string(), message.to_owned()));
+    }
+    None
 }
 
 /// Errors that leave open whether the call was carried out. The last is zbus' word for its own.

@@ -313,3 +313,96 @@ fn a_path_that_names_no_file_is_refused() {
         assert!(error.to_string().contains(says), "{error}");
     }
 }
+
+/// Runs an ignored test of this file in a process of its own, begun by `wrapper`.
+async fn run_apart(wrapper: &[&str], test: &str) {
+    let own = std::env::current_exe().unwrap();
+    let output = tokio::process::Command::new(wrapper[0])
+        .args(&wrapper[1..])
+        .arg(own)
+        .args(["--ignored", "--exact", "--nocapture"])
+        .arg(format!("host::sentinel::tests::{test}"))
+        .output()
+        .await
+        .expect("util-linux is there");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// A user namespace is enough; root of the machine need not be.
+#[tokio::test]
+async fn a_file_system_mounted_over_the_folder_is_noticed() {
+    let wrapper = ["unshare", "--map-root-user", "--mount"];
+    run_apart(&wrapper, "inside_own_mounts").await;
+}
+
+#[tokio::test]
+#[ignore = "a_file_system_mounted_over_the_folder_is_noticed runs it"]
+async fn inside_own_mounts() {
+    let host = host();
+    let folder = host.path().join("run");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("needed"), "below").unwrap();
+    let mut receiver = start(&host, "/run/needed");
+    assert!(present(&now(&receiver)));
+    let mount = |program: &str, arguments: &[&str]| {
+        let status = std::process::Command::new(program)
+            .args(arguments)
+            .arg(&folder)
+            .status();
+        assert!(status.unwrap().success(), "{program}");
+    };
+    mount("mount", &["-t", "tmpfs", "tmpfs"]);
+    until(&mut receiver, absent).await;
+    fs::write(folder.join("needed"), "above").unwrap();
+    until(&mut receiver, |state| {
+        present(state) && parts(state).1 == "above"
+    })
+    .await;
+    mount("umount", &[]);
+    until(&mut receiver, |state| {
+        present(state) && parts(state).1 == "below"
+    })
+    .await;
+}
+
+/// Root may read everything, so the rights are taken from it first.
+#[tokio::test]
+async fn what_may_not_be_read_is_unknown_until_it_may() {
+    if rustix::process::geteuid().is_root() {
+        let wrapper = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
+        run_apart(&wrapper, "inside_without_rights").await;
+    } else {
+        run_apart(&["env"], "inside_without_rights").await;
+    }
+}
+
+#[tokio::test]
+#[ignore = "what_may_not_be_read_is_unknown_until_it_may runs it"]
+async fn inside_without_rights() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let allow = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let host = host();
+    let folder = host.path().join("run");
+    let file = folder.join("needed");
+    fs::create_dir(&folder).unwrap();
+    fs::write(&file, "why").unwrap();
+    allow(&folder, 0o000);
+    let mut receiver = start(&host, "/run/needed");
+    let text = why(&now(&receiver));
+    assert!(text.contains("Permission denied"), "{text}");
+    assert!(text.contains("the right to read"), "{text}");
+    allow(&folder, 0o755);
+    until(&mut receiver, present).await;
+    allow(&file, 0o000);
+    let state = until(&mut receiver, unknown).await;
+    assert!(why(&state).contains("cannot read sentinel"), "{state:?}");
+    allow(&file, 0o644);
+    until(&mut receiver, present).await;
+}
