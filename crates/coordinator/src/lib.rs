@@ -13,3 +13,5 @@ pub mod host;
 pub mod http;
 pub mod log;
 pub mod metrics;
+pub mod node_hands;
+mod show;

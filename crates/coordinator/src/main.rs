@@ -1,2 +1,134 @@
-//! main
-fn main() {}
+//! `dogwatch-coordinator`: wiring, and what is wrong at the start.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Parser as _;
+use dogwatch_coordinator::agent::{Agent, Exit, Hands as _, Setup};
+use dogwatch_coordinator::args::Args;
+use dogwatch_coordinator::clock::Clock;
+use dogwatch_coordinator::http::{Board, Server};
+use dogwatch_coordinator::log;
+use dogwatch_coordinator::node_hands::NodeHands;
+use dogwatch_core::name::RunId;
+use dogwatch_core::reboot::{Config, OnGateTimeout};
+use dogwatch_k8s::{Client, Kind, node};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::{info, warn};
+
+/// Where the kernel gives away random UUIDs.
+const RANDOM_UUID: &str = "/proc/sys/kernel/random/uuid";
+/// Defaults that no flag of the coordinator changes; a policy will. Source: specification §2.3, §2.5.
+const VOLUME_DETACH_TIMEOUT: Duration = Duration::from_mins(2);
+const GATE_TIMEOUT: Duration = Duration::from_mins(15);
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if let Err(error) = log::begin(args.log_format) {
+        eprintln!("dogwatch-coordinator: {error}");
+        return ExitCode::from(2);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("dogwatch-coordinator: cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let ended = runtime.block_on(run(args));
+    // What still runs is watches; nothing of theirs is worth waiting for.
+    runtime.shutdown_background();
+    match ended {
+        Ok(Exit::Stopped) => ExitCode::SUCCESS,
+        Ok(Exit::Superseded { by }) => {
+            eprintln!("dogwatch-coordinator: run {by} of this node's coordinator has taken over: run only one per node");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("dogwatch-coordinator: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: Args) -> anyhow::Result<Exit> {
+    let mut terminated = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupted = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    let stop = async move {
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = interrupted.recv() => {}
+        }
+        info!("told to stop");
+    };
+    let mut stop = std::pin::pin!(stop);
+    let agent = tokio::select! {
+        biased;
+        () = &mut stop => return Ok(Exit::Stopped),
+        agent = prepare(&args) => agent?,
+    };
+    Ok(agent.run(stop).await)
+}
+
+async fn prepare(args: &Args) -> anyhow::Result<Agent> {
+    let mut hands = NodeHands::new(args)?;
+    if let Err(why) = hands.boot_id() {
+        bail!(why);
+    }
+    let client = dogwatch_k8s::connect().await?;
+    let board = Board::new();
+    if let Some(server) = Server::bind(&args.listen).await? {
+        info!(address = %server.address(), "serves /metrics, /healthz and /readyz");
+        tokio::spawn(server.serve(board.clone()));
+    }
+    node_exists(&client, args).await?;
+    let run = std::fs::read_to_string(RANDOM_UUID).with_context(|| format!("cannot read {RANDOM_UUID}"))?;
+    let run = RunId::new(format!("coordinator/{}", run.trim()))?;
+    info!(node = %args.node_name, %run, "started");
+    Ok(Agent::new(Setup {
+        client,
+        node: args.node_name.clone(),
+        namespace: args.namespace.clone(),
+        config: config(args),
+        run,
+        clock: Clock::system(),
+        hands: Box::new(hands),
+        heart: board.heart.clone(),
+        watcher: Arc::new(board),
+    }))
+}
+
+/// What is certainly wrong is an error now; a server that is away is not: the node may have booted
+/// before it.
+async fn node_exists(client: &Client, args: &Args) -> anyhow::Result<()> {
+    let name = &args.node_name;
+    match node::get_node(client, name.as_str()).await {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => bail!("there is no Node {name}: set --node-name to a name that `kubectl get nodes` shows"),
+        Err(error) if error.kind() == Kind::Forbidden => bail!(
+            "not allowed to read Node {name}: bind the ClusterRole of deploy/base to this ServiceAccount ({})",
+            error.in_words()
+        ),
+        Err(error) => {
+            warn!(error = error.in_words(), "the API server does not answer; trying for ever");
+            Ok(())
+        }
+    }
+}
+
+fn config(args: &Args) -> Config {
+    Config {
+        max_unavailable: args.max_unavailable,
+        drain_timeout: args.drain_timeout,
+        on_drain_timeout: args.on_drain_timeout.into(),
+        volume_detach_timeout: VOLUME_DETACH_TIMEOUT,
+        reboot_timeout: args.reboot_timeout,
+        reboot_attempts: args.reboot_attempts,
+        settle: args.settle,
+        gate_timeout: GATE_TIMEOUT,
+        on_gate_timeout: OnGateTimeout::Keep,
+    }
+}

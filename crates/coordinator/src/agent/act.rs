@@ -1,7 +1,7 @@
 //! Performing actions: each one call, each answer taken in at once.
 
 use dogwatch_core::lock::{self, HolderId, LeaseSeen, LockRecord, Release};
-use dogwatch_core::reboot::{Action, CommandSeen, NodeFact, NodePatch, NodeSeen};
+use dogwatch_core::reboot::{Action, CommandSeen, NodeFact, NodePatch, RecordChange};
 use dogwatch_k8s::lock::{BidOutcome, Leaving, ReleaseOutcome};
 use dogwatch_k8s::{Error, Kind, node};
 use tracing::{info, warn};
@@ -40,6 +40,10 @@ impl Agent {
         match node::patch_node(&self.client, &seen, patch).await {
             Ok(answer) => {
                 self.seen.run.answered(patch, self.clock.now());
+                if let (RecordChange::Remove, Some(last)) = (&patch.record, &patch.last) {
+                    self.watcher.finished(last);
+                    self.events.forget();
+                }
                 self.take_node(&answer)
             }
             Err(error) if error.kind() == Kind::Conflict => self.reread().await,
@@ -196,7 +200,7 @@ impl Agent {
     }
 
     fn failed(&mut self, what: &'static str, error: &Error) -> Done {
-        self.metrics.api_errors += 1;
+        self.watcher.api_failed(error);
         warn!(error = error.in_words(), "failed to {what}");
         Done::Failed
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use dogwatch_core::Now;
+use dogwatch_core::drain::DrainConfig;
 use dogwatch_core::lock::{HolderNode, LeaseSeen};
 use dogwatch_core::name::GroupName;
 use dogwatch_core::reboot::{CountSeen, HolderSeen, Look, Seen};
@@ -10,13 +11,13 @@ use dogwatch_k8s::lock::{LockClient, Slots};
 use dogwatch_k8s::{Error, drain, node};
 use futures::StreamExt as _;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::facts::Fact;
 use crate::clock::Clock;
 
-/// How often what has no watch is read again while it is looked at: volumes that detach within two
-/// minutes, gates that open within fifteen.
+/// How often the return gates are read again while they are looked at; they may take minutes.
 const READ_AGAIN: Duration = Duration::from_secs(2);
 /// Pauses after a read that failed.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -52,19 +53,50 @@ pub(super) struct Eyes {
 
 /// The observers that run now, each with the look it serves.
 #[derive(Default)]
-pub(super) struct Observers(Vec<(Look, Running)>);
+pub(super) struct Observers {
+    running: Vec<(Look, Running)>,
+    /// The drain is one observer however it goes on: it must not forget what it has seen.
+    drain: Option<Drain>,
+}
+
+/// A drain under way, and the switch from evicting to deleting.
+struct Drain {
+    delete: watch::Sender<bool>,
+    _running: Running,
+}
 
 impl Observers {
     /// Starts what is asked for, and ends what is not; a fact that nobody looks at is forgotten.
     pub(super) fn ensure(&mut self, looks: &[Look], group: &GroupName, eyes: &Eyes, seen: &mut Seen) {
-        self.0.retain(|(look, _)| looks.contains(look));
+        self.running.retain(|(look, _)| looks.contains(look));
         forget(seen, looks);
+        self.ensure_drain(looks, eyes);
         for look in looks {
-            if !self.0.iter().any(|(running, _)| running == look) {
-                let running = start(look, group, eyes);
-                self.0.push((look.clone(), running));
+            if !self.running.iter().any(|(running, _)| running == look) {
+                self.running.extend(start(look, group, eyes).map(|running| (look.clone(), running)));
             }
         }
+    }
+
+    fn ensure_drain(&mut self, looks: &[Look], eyes: &Eyes) {
+        let wanted = looks.iter().find_map(|look| match look {
+            Look::Drain { delete } => Some(*delete),
+            Look::Locks { .. }
+            | Look::GroupSize
+            | Look::Count { .. }
+            | Look::Holder { .. }
+            | Look::Attachments { .. }
+            | Look::Gates { .. } => None,
+        });
+        let Some(delete) = wanted else {
+            self.drain = None;
+            return;
+        };
+        let drain = self.drain.get_or_insert_with(|| {
+            let (sender, receiver) = watch::channel(false);
+            Drain { delete: sender, _running: Running::spawn(drained(eyes.clone(), receiver)) }
+        });
+        drain.delete.send_if_modified(|now| delete && !std::mem::replace(now, true));
     }
 }
 
@@ -93,18 +125,18 @@ fn forget(seen: &mut Seen, looks: &[Look]) {
     }
 }
 
-fn start(look: &Look, group: &GroupName, eyes: &Eyes) -> Running {
+fn start(look: &Look, group: &GroupName, eyes: &Eyes) -> Option<Running> {
     let eyes = eyes.clone();
     let group = group.clone();
-    match look {
+    Some(match look {
         Look::Locks { slots } => Running::spawn(locks(eyes, group, *slots)),
         Look::GroupSize => Running::spawn(group_size(eyes, group)),
         Look::Count { lease, .. } => Running::spawn(count(eyes, group, lease.as_ref().clone())),
         Look::Holder { lease } => Running::spawn(holder(eyes, lease.as_ref().clone())),
-        Look::Drain { delete } => Running::spawn(drained(eyes, *delete)),
+        Look::Drain { .. } => return None,
         Look::Attachments { claims } => Running::spawn(attachments(eyes, claims.clone())),
         Look::Gates { budgets } => Running::spawn(gates(eyes, budgets.clone())),
-    }
+    })
 }
 
 impl Eyes {
@@ -187,25 +219,31 @@ async fn holder(eyes: Eyes, lease: LeaseSeen) {
     }));
 }
 
-async fn drained(eyes: Eyes, delete: bool) {
+async fn drained(eyes: Eyes, mut delete: watch::Receiver<bool>) {
     let clock = eyes.clock.clone();
-    let config = drain::DrainConfig { delete, ..drain::DrainConfig::default() };
-    let mut handle = drain::Runner::start(eyes.client.clone(), eyes.node.clone(), config, move || clock.now());
+    let config = DrainConfig::default();
+    let mut handle = drain::Runner::start(eyes.client.clone(), &eyes.node, config, move || clock.now());
     loop {
         let progress = handle.progress.borrow_and_update().clone();
         eyes.tell(Fact::Drain(progress));
-        if handle.progress.changed().await.is_err() {
-            return;
+        tokio::select! {
+            biased;
+            changed = handle.progress.changed() => if changed.is_err() { return },
+            Ok(()) = delete.changed() => handle.delete_rest(),
         }
     }
 }
 
 async fn attachments(eyes: Eyes, claims: Vec<String>) {
+    let mut handle = drain::Attachments::start(eyes.client.clone(), &eyes.node, claims);
     loop {
-        let read = || drain::attachments_left(&eyes.client, &eyes.node, &claims);
-        let (left, _) = eyes.read("looking at VolumeAttachments", read).await;
-        eyes.tell(Fact::Attachments(left));
-        tokio::time::sleep(READ_AGAIN).await;
+        let left = handle.left.borrow_and_update().clone();
+        if let Some(left) = left {
+            eyes.tell(Fact::Attachments(left));
+        }
+        if handle.left.changed().await.is_err() {
+            return;
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use dogwatch_core::decision::{Because, Event};
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::name::{GroupName, NodeName, RunId};
 use dogwatch_core::reboot::{
-    self, CommandSeen, Config, Decision, HostSeen, LockSeen, NodeFact, RunSeen, Seen,
+    self, CommandSeen, Config, Decision, HostSeen, LastReboot, LockSeen, NodeFact, RunSeen, Seen,
 };
 use dogwatch_k8s::lock::LockClient;
 use dogwatch_k8s::node::{self, EventWriter};
@@ -32,6 +32,7 @@ use self::facts::Fact;
 pub use self::hands::{Hands, NotStarted, RebootEnd};
 use self::looks::{Eyes, Observers, Running};
 use crate::clock::Clock;
+use crate::health::Heart;
 
 /// The pause after a failed action: at first, and at the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -53,8 +54,22 @@ pub struct Setup {
     pub clock: Clock,
     /// The host.
     pub hands: Box<dyn Hands>,
-    /// Called with each decision: metrics, health, a timeline.
-    pub watcher: Arc<dyn Fn(&Seen, &Decision) + Send + Sync>,
+    /// Told what happens: metrics, a timeline.
+    pub watcher: Arc<dyn Watcher>,
+    /// Shows that the loop is not stuck.
+    pub heart: Heart,
+}
+
+/// Who is told what the loop does.
+pub trait Watcher: Send + Sync {
+    /// This was decided, from this.
+    fn decided(&self, seen: &Seen, decision: &Decision);
+
+    /// A call to the API server failed.
+    fn api_failed(&self, _error: &dogwatch_k8s::Error) {}
+
+    /// A planned reboot has ended.
+    fn finished(&self, _last: &LastReboot) {}
 }
 
 /// Why the loop ended.
@@ -67,12 +82,6 @@ pub enum Exit {
         /// Which.
         by: String,
     },
-}
-
-/// Counters of the loop.
-#[derive(Debug, Default, Clone, Copy)]
-struct Metrics {
-    api_errors: u64,
 }
 
 /// One node's coordinator.
@@ -91,9 +100,9 @@ pub struct Agent {
     seen: Seen,
     said: Option<Because>,
     unsaid: Vec<Event>,
-    watcher: Arc<dyn Fn(&Seen, &Decision) + Send + Sync>,
+    watcher: Arc<dyn Watcher>,
+    heart: Heart,
     draws: u64,
-    metrics: Metrics,
 }
 
 impl Agent {
@@ -127,8 +136,8 @@ impl Agent {
             said: None,
             unsaid: Vec::new(),
             watcher: setup.watcher,
+            heart: setup.heart,
             draws: 0,
-            metrics: Metrics::default(),
         }
     }
 
@@ -154,6 +163,7 @@ impl Agent {
     async fn forever(&mut self) -> Exit {
         let mut pause = FIRST_PAUSE;
         loop {
+            self.heart.working("deciding and acting");
             self.take_all();
             let decision = self.decide();
             self.announce(&decision);
@@ -200,7 +210,7 @@ impl Agent {
     }
 
     fn show(&self, decision: &Decision) {
-        (self.watcher)(&self.seen, decision);
+        self.watcher.decided(&self.seen, decision);
     }
 
     fn group(&self) -> GroupName {
@@ -228,6 +238,8 @@ impl Agent {
     /// Sleeps until something changes or the decision's wake-up.
     async fn wait(&mut self, decision: &Decision) {
         let clock = self.clock.clone();
+        let at_most = decision.wake.as_ref().map(|wake| wake.at.saturating_sub(clock.now().mono));
+        self.heart.sleeping(at_most);
         let wake = async move {
             match &decision.wake {
                 Some(wake) => clock.sleep_until(wake.at).await,
@@ -243,6 +255,7 @@ impl Agent {
 
     /// After a failure: facts are taken in, but nothing is tried before the pause is over.
     async fn pause(&mut self, pause: Duration) {
+        self.heart.sleeping(Some(pause));
         let until = self.clock.now().mono + pause;
         let over = self.clock.clone();
         let mut over = std::pin::pin!(over.sleep_until(until));
