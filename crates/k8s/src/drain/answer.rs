@@ -1,0 +1,180 @@
+//! What the API server's answer to an eviction or a deletion means.
+//!
+//! Source: `pkg/registry/core/pod/storage/eviction.go` of Kubernetes v1.36.1, and what it answered
+//! when it was asked.
+
+use std::time::Duration;
+
+use dogwatch_core::drain::Answer;
+use kube::core::Status;
+
+use crate::Error;
+
+/// The cause by which a budget's refusal is told from an overload's.
+const DISRUPTION_BUDGET: &str = "DisruptionBudget";
+const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+
+/// Reads the answer to a call for the pod of this name.
+pub(super) fn read(pod: &str, answer: Result<(), Error>) -> Answer {
+    match answer {
+        Ok(()) => Answer::Accepted,
+        Err(Error::Answer(status)) => of_status(pod, &status),
+        Err(
+            error @ (Error::NoAnswer(_)
+            | Error::Timeout(_)
+            | Error::Unreadable(_)
+            | Error::NotSent(_)),
+        ) => Answer::Transient {
+            message: error.in_words(),
+        },
+    }
+}
+
+fn of_status(pod: &str, status: &Status) -> Answer {
+    let message = status.message.clone();
+    match status.code {
+        404 if says_not_found(pod, status) => Answer::AlreadyGone,
+        409 if message.contains("UID in") => Answer::AlreadyGone,
+        // A 404 that does not name the pod comes from something between us and the API server. Any
+        // other conflict is between writers inside the server.
+        404 | 409 => Answer::Transient {
+            message: quoted(status),
+        },
+        429 => match cause(status, DISRUPTION_BUDGET) {
+            Some(message) => Answer::Budget { message },
+            None => Answer::TooMany {
+                retry_after: retry_after(status),
+                message: quoted(status),
+            },
+        },
+        403 if cause(status, NAMESPACE_TERMINATING).is_some() => Answer::NamespaceTerminating,
+        500 if message.contains("more than one PodDisruptionBudget") => {
+            Answer::SeveralBudgets { message }
+        }
+        code @ 400..=499 => Answer::Refused { code, message },
+        _ => Answer::Transient {
+            message: quoted(status),
+        },
+    }
+}
+
+/// Whether it is the API server itself that says so, of the object of this name: something in
+/// between may answer 404 to anything.
+pub(super) fn says_not_found(name: &str, status: &Status) -> bool {
+    let named = status
+        .details
+        .as_ref()
+        .is_some_and(|details| details.name == name);
+    status.reason == "NotFound" && named
+}
+
+/// The message of the cause with this reason.
+fn cause(status: &Status, reason: &str) -> Option<String> {
+    let causes = &status.details.as_ref()?.causes;
+    causes
+        .iter()
+        .find(|cause| cause.reason == reason)
+        .map(|cause| cause.message.clone())
+}
+
+fn retry_after(status: &Status) -> Option<Duration> {
+    let seconds = status.details.as_ref()?.retry_after_seconds;
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
+}
+
+fn quoted(status: &Status) -> String {
+    format!("HTTP {} {}: {}", status.code, status.reason, status.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(body: &str) -> Answer {
+        let status: Status = serde_json::from_str(body).unwrap();
+        read("web-1", Err(Error::Answer(Box::new(status))))
+    }
+
+    #[test]
+    #[expect(clippy::too_many_lines, reason = "one table, quoted in full")]
+    fn each_answer_of_the_eviction_endpoint_is_understood() {
+        for (body, expected) in [
+            (
+                r#"{"code":404,"reason":"NotFound","message":"pods \"web-1\" not found","details":{"name":"web-1","kind":"pods"}}"#,
+                Answer::AlreadyGone,
+            ),
+            (
+                r#"{"code":409,"reason":"Conflict","message":"Operation cannot be fulfilled on Pod \"web-1\": the UID in the precondition (a) does not match the UID in record (b). The object might have been deleted and then recreated"}"#,
+                Answer::AlreadyGone,
+            ),
+            (
+                r#"{"code":409,"reason":"Conflict","message":"Precondition failed: UID in precondition: a, UID in object meta: b"}"#,
+                Answer::AlreadyGone,
+            ),
+            (
+                r#"{"code":409,"reason":"Conflict","message":"the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (2)."}"#,
+                Answer::Transient {
+                    message: "HTTP 409 Conflict: the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (2).".into(),
+                },
+            ),
+            (
+                r#"{"code":429,"reason":"TooManyRequests","message":"Cannot evict pod","details":{"causes":[{"reason":"DisruptionBudget","message":"The disruption budget web needs 2 healthy pods and has 2 currently"}]}}"#,
+                Answer::Budget {
+                    message: "The disruption budget web needs 2 healthy pods and has 2 currently".into(),
+                },
+            ),
+            (
+                r#"{"code":429,"reason":"TooManyRequests","message":"slow down","details":{"retryAfterSeconds":7}}"#,
+                Answer::TooMany {
+                    retry_after: Some(Duration::from_secs(7)),
+                    message: "HTTP 429 TooManyRequests: slow down".into(),
+                },
+            ),
+            (
+                r#"{"code":403,"reason":"Forbidden","message":"forbidden","details":{"causes":[{"reason":"NamespaceTerminating","message":"namespace shop is being terminated"}]}}"#,
+                Answer::NamespaceTerminating,
+            ),
+            (
+                r#"{"code":403,"reason":"Forbidden","message":"no right"}"#,
+                Answer::Refused { code: 403, message: "no right".into() },
+            ),
+            (
+                r#"{"code":422,"reason":"Invalid","message":"bad"}"#,
+                Answer::Refused { code: 422, message: "bad".into() },
+            ),
+            (
+                r#"{"code":500,"message":"This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}"#,
+                Answer::SeveralBudgets {
+                    message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.".into(),
+                },
+            ),
+            (
+                r#"{"code":500,"reason":"InternalError","message":"webhook down"}"#,
+                Answer::Transient { message: "HTTP 500 InternalError: webhook down".into() },
+            ),
+            (
+                r#"{"code":504,"reason":"Timeout","message":"conflicts"}"#,
+                Answer::Transient { message: "HTTP 504 Timeout: conflicts".into() },
+            ),
+        ] {
+            assert_eq!(said(body), expected, "{body}");
+        }
+        assert_eq!(read("web-1", Ok(())), Answer::Accepted);
+    }
+
+    #[test]
+    fn a_404_that_does_not_name_the_pod_does_not_count_it_as_gone() {
+        for body in [
+            r#"{"code":404,"reason":"Failed to parse error data","message":"<html>nothing here</html>"}"#,
+            r#"{"code":404,"reason":"NotFound","message":"the server could not find the requested resource","details":{}}"#,
+        ] {
+            assert!(matches!(said(body), Answer::Transient { .. }), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_lost_connection_is_tried_again() {
+        let lost = Error::Timeout(Duration::from_secs(30));
+        assert!(matches!(read("web-1", Err(lost)), Answer::Transient { .. }));
+    }
+}

@@ -1,0 +1,179 @@
+//! A Pod as the drain sees it.
+
+use dogwatch_api::annotation;
+use dogwatch_core::drain::{Owner, PodPhase, PodRef, PodSeen};
+use k8s_openapi::api::core::v1::{Pod, Toleration, Volume};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+/// The taint that a cordon puts on a node.
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
+pub(super) fn seen(pod: Pod) -> PodSeen {
+    let meta = pod.metadata;
+    let name = meta.name.unwrap_or_default();
+    let spec = pod.spec.unwrap_or_default();
+    let volumes = spec.volumes.unwrap_or_default();
+    let annotations = meta.annotations.unwrap_or_default();
+    PodSeen {
+        phase: phase(pod.status.and_then(|status| status.phase).as_deref()),
+        deleting: meta.deletion_timestamp.is_some(),
+        mirror: annotations.contains_key(annotation::MIRROR_POD),
+        controller: meta
+            .owner_references
+            .unwrap_or_default()
+            .into_iter()
+            .find_map(controller),
+        labels: meta.labels.unwrap_or_default(),
+        tolerates_cordon: spec
+            .tolerations
+            .unwrap_or_default()
+            .iter()
+            .any(tolerates_cordon),
+        claims: volumes
+            .iter()
+            .filter_map(|volume| claim(&name, volume))
+            .collect(),
+        pod: PodRef {
+            namespace: meta.namespace.unwrap_or_default(),
+            name,
+            uid: meta.uid.unwrap_or_default(),
+        },
+    }
+}
+
+fn phase(phase: Option<&str>) -> PodPhase {
+    match phase {
+        Some("Succeeded" | "Failed") => PodPhase::Finished,
+        Some("Pending") | None => PodPhase::Pending,
+        Some(_) => PodPhase::Running,
+    }
+}
+
+fn controller(owner: OwnerReference) -> Option<Owner> {
+    (owner.controller == Some(true)).then_some(Owner {
+        api_version: owner.api_version,
+        kind: owner.kind,
+        name: owner.name,
+        uid: owner.uid,
+    })
+}
+
+/// As the scheduler matches a toleration with a taint without a value and of effect `NoSchedule`.
+fn tolerates_cordon(toleration: &Toleration) -> bool {
+    let key = toleration.key.as_deref().unwrap_or_default();
+    let effect = toleration.effect.as_deref().unwrap_or_default();
+    let exists = toleration.operator.as_deref() == Some("Exists");
+    let value = toleration.value.as_deref().unwrap_or_default();
+    let this_key = key == UNSCHEDULABLE || (key.is_empty() && exists);
+    this_key && (exists || value.is_empty()) && matches!(effect, "" | "NoSchedule")
+}
+
+/// The claim behind a volume. A generic ephemeral volume's claim is named after pod and volume.
+fn claim(pod: &str, volume: &Volume) -> Option<String> {
+    let mounted = volume
+        .persistent_volume_claim
+        .as_ref()
+        .map(|source| source.claim_name.clone());
+    let ephemeral = volume
+        .ephemeral
+        .as_ref()
+        .map(|_| format!("{pod}-{}", volume.name));
+    mounted.or(ephemeral)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(json: serde_json::Value) -> PodSeen {
+        seen(serde_json::from_value(json).unwrap())
+    }
+
+    #[test]
+    fn everything_that_decides_about_a_pod_is_read_from_it() {
+        let pod = from(serde_json::json!({
+            "metadata": {
+                "name": "web-1", "namespace": "shop", "uid": "u1",
+                "labels": {"app": "web"},
+                "annotations": {"kubernetes.io/config.mirror": "x"},
+                "deletionTimestamp": "2026-01-01T00:00:00Z",
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "o0"},
+                    {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "o1", "controller": true},
+                ],
+            },
+            "spec": {
+                "containers": [],
+                "tolerations": [{"operator": "Exists"}],
+                "volumes": [
+                    {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-1"}},
+                    {"name": "scratch", "ephemeral": {}},
+                    {"name": "tmp", "emptyDir": {}},
+                ],
+            },
+            "status": {"phase": "Failed"},
+        }));
+        let controller = Owner {
+            api_version: "apps/v1".into(),
+            kind: "DaemonSet".into(),
+            name: "d".into(),
+            uid: "o1".into(),
+        };
+        let pod_ref = PodRef {
+            namespace: "shop".into(),
+            name: "web-1".into(),
+            uid: "u1".into(),
+        };
+        assert_eq!(
+            pod,
+            PodSeen {
+                pod: pod_ref,
+                phase: PodPhase::Finished,
+                deleting: true,
+                mirror: true,
+                controller: Some(controller),
+                labels: [("app".to_owned(), "web".to_owned())].into(),
+                tolerates_cordon: true,
+                claims: vec!["data-web-1".into(), "web-1-scratch".into()],
+            }
+        );
+    }
+
+    #[test]
+    fn a_bare_pod_of_another_day_is_read_without_its_missing_parts() {
+        let pod = from(serde_json::json!({"metadata": {"name": "x"}}));
+        assert_eq!(
+            (pod.phase, pod.deleting, pod.mirror),
+            (PodPhase::Pending, false, false)
+        );
+        assert_eq!(pod.controller, None);
+    }
+
+    #[test]
+    fn the_cordons_taint_is_tolerated_as_the_scheduler_says() {
+        for (toleration, tolerates) in [
+            (serde_json::json!({"operator": "Exists"}), true),
+            (
+                serde_json::json!({"key": UNSCHEDULABLE, "operator": "Exists", "effect": "NoSchedule"}),
+                true,
+            ),
+            (serde_json::json!({"key": UNSCHEDULABLE}), true),
+            (
+                serde_json::json!({"key": UNSCHEDULABLE, "operator": "Equal", "value": "x"}),
+                false,
+            ),
+            (
+                serde_json::json!({"key": UNSCHEDULABLE, "operator": "Exists", "effect": "NoExecute"}),
+                false,
+            ),
+            (
+                serde_json::json!({"key": "other", "operator": "Exists"}),
+                false,
+            ),
+            (serde_json::json!({"effect": "NoSchedule"}), false),
+        ] {
+            let read: Toleration = serde_json::from_value(toleration.clone()).unwrap();
+            assert_eq!(tolerates_cordon(&read), tolerates, "{toleration}");
+        }
+    }
+}
