@@ -1,0 +1,585 @@
+//! What the lock relies on, case by case: the same functions run on the embedded and on the real API
+//! server. Each is a row of what was measured on a real one, or a sentence of specification §2.2.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use dogwatch_core::Now;
+use dogwatch_core::lock::{self, HolderId, HolderNode, LeaseSeen, LockRecord};
+use dogwatch_core::name::{GroupName, NodeName, RunId};
+use dogwatch_k8s::lock::{BidOutcome, Leaving, LockClient, ReleaseOutcome, Slots};
+use dogwatch_k8s::watch::Event;
+use futures::{Stream, StreamExt as _};
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+/// One server, one namespace of its own, one prefix for names that have none.
+pub struct World {
+    client: Client,
+    namespace: String,
+}
+
+impl World {
+    /// A namespace that no other test uses.
+    pub async fn on(client: Client) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let namespace = format!("lock-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let object = Namespace {
+            metadata: ObjectMeta {
+                name: Some(namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            ..Namespace::default()
+        };
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        namespaces
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap();
+        Self { client, namespace }
+    }
+
+    fn node_name(&self, short: &str) -> NodeName {
+        NodeName::new(format!("{}-{short}", self.namespace)).unwrap()
+    }
+
+    fn hand(&self, short: &str) -> LockClient {
+        let holder = HolderId::node(&self.node_name(short));
+        LockClient::new(self.client.clone(), &self.namespace, holder)
+    }
+
+    fn record(&self, short: &str, run: &str) -> LockRecord {
+        LockRecord {
+            node: Some(self.node_name(short)),
+            node_uid: Some(format!("uid-{short}")),
+            boot_id: None,
+            group: group(),
+            max: 1,
+            since: Timestamp::UNIX_EPOCH,
+            runs: vec![RunId::new(run).unwrap()],
+        }
+    }
+
+    /// One free slot.
+    async fn free_lease(&self) -> LeaseSeen {
+        let hand = self.hand("maker");
+        hand.ensure(&group(), 1, &[]).await.unwrap();
+        self.lease().await
+    }
+
+    async fn lease(&self) -> LeaseSeen {
+        self.hand("reader").list(&group()).await.unwrap().remove(0)
+    }
+
+    async fn win(&self, short: &str, lease: &LeaseSeen) -> LeaseSeen {
+        won(self
+            .hand(short)
+            .bid(lease, &self.record(short, "coordinator/a"))
+            .await)
+    }
+
+    fn leases(&self) -> Api<Lease> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    async fn make_node(&self, short: &str, labels: &Value, annotations: &Value) {
+        let node = json!({ "metadata": {
+            "name": self.node_name(short).as_str(), "labels": labels, "annotations": annotations } });
+        let node: Node = serde_json::from_value(node).unwrap();
+        self.nodes()
+            .create(&PostParams::default(), &node)
+            .await
+            .unwrap();
+    }
+
+    async fn make_ready(&self, short: &str, ready: &str, unschedulable: bool) {
+        let name = self.node_name(short);
+        let conditions = json!([{ "type": "Ready", "status": ready, "reason": "Test",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "lastHeartbeatTime": "2026-01-01T00:00:00Z" }]);
+        let status = Patch::Merge(json!({ "status": { "conditions": conditions } }));
+        self.nodes()
+            .patch_status(name.as_str(), &PatchParams::default(), &status)
+            .await
+            .unwrap();
+        let spec = Patch::Merge(json!({ "spec": { "unschedulable": unschedulable } }));
+        self.nodes()
+            .patch(name.as_str(), &PatchParams::default(), &spec)
+            .await
+            .unwrap();
+    }
+
+    async fn patch_lease(&self, patch: Value) {
+        let params = PatchParams::default();
+        self.leases()
+            .patch("dogwatch-default-0", &params, &Patch::Merge(patch))
+            .await
+            .unwrap();
+    }
+}
+
+fn group() -> GroupName {
+    GroupName::default_group()
+}
+
+fn at(second: u64) -> Now {
+    Now {
+        wall: Timestamp::UNIX_EPOCH,
+        mono: Duration::from_secs(second),
+    }
+}
+
+fn won(outcome: BidOutcome) -> LeaseSeen {
+    match outcome {
+        BidOutcome::Won(lease) => *lease,
+        other => panic!("not won: {other:?}"),
+    }
+}
+
+fn lost(outcome: BidOutcome) -> String {
+    match outcome {
+        BidOutcome::Lost { why } => why,
+        other => panic!("not lost: {other:?}"),
+    }
+}
+
+fn freed(outcome: ReleaseOutcome) -> LeaseSeen {
+    match outcome {
+        ReleaseOutcome::Freed(lease) => *lease,
+        other => panic!("not freed: {other:?}"),
+    }
+}
+
+fn assert_changed(outcome: &ReleaseOutcome) {
+    assert!(
+        matches!(outcome, ReleaseOutcome::Changed { .. }),
+        "{outcome:?}"
+    );
+}
+
+fn done() -> Leaving {
+    Leaving::Done { next: Vec::new() }
+}
+
+pub async fn a_free_slot_is_made_once_and_by_whoever_comes_first(world: &World) {
+    let free = world.free_lease().await;
+    assert_eq!(
+        (free.name.as_str(), free.holder.as_ref()),
+        ("dogwatch-default-0", None)
+    );
+    world.hand("b").ensure(&group(), 2, &[]).await.unwrap();
+    let leases = world.hand("b").list(&group()).await.unwrap();
+    assert_eq!(leases.len(), 2);
+    assert_eq!(leases[0], free, "what was there is left alone");
+}
+
+pub async fn a_slot_that_lost_its_label_is_found_again(world: &World) {
+    world.free_lease().await;
+    world
+        .patch_lease(json!({ "metadata": { "labels": { "dogwatch.dev/group": null } } }))
+        .await;
+    let hand = world.hand("a");
+    assert_eq!(hand.list(&group()).await.unwrap(), []);
+    hand.ensure(&group(), 1, &[]).await.unwrap();
+    assert_eq!(hand.list(&group()).await.unwrap().len(), 1);
+}
+
+pub async fn the_winner_is_written_with_its_record_and_nothing_is_lost_of_it(world: &World) {
+    let free = world.free_lease().await;
+    let held = world.win("a", &free).await;
+    assert_eq!(held.holder, Some(HolderId::node(&world.node_name("a"))));
+    assert_eq!(held.record, Some(world.record("a", "coordinator/a")));
+    assert_eq!(
+        held,
+        world.lease().await,
+        "the answer is what everybody sees"
+    );
+}
+
+pub async fn a_second_bidder_is_refused_by_the_server_itself(world: &World) {
+    let free = world.free_lease().await;
+    let held = world.win("a", &free).await;
+    let why = lost(
+        world
+            .hand("b")
+            .bid(&free, &world.record("b", "coordinator/b"))
+            .await,
+    );
+    assert!(why.contains("409"), "{why}");
+    // Even one that saw the holder and asks for the newest version.
+    let why = lost(
+        world
+            .hand("b")
+            .bid(&held, &world.record("b", "coordinator/b"))
+            .await,
+    );
+    assert!(
+        why.contains(held.holder.as_ref().unwrap().as_str()),
+        "names who is in the way: {why}"
+    );
+    assert_eq!(world.lease().await, held);
+}
+
+pub async fn of_many_bidders_at_once_exactly_one_wins(world: &World) {
+    let free = world.free_lease().await;
+    let bids = (0..16).map(|number| {
+        let short = format!("n{number}");
+        let (hand, record) = (world.hand(&short), world.record(&short, "coordinator/a"));
+        let free = &free;
+        async move { matches!(hand.bid(free, &record).await, BidOutcome::Won(_)) }
+    });
+    let outcomes = futures::future::join_all(bids).await;
+    assert_eq!(outcomes.iter().filter(|won| **won).count(), 1);
+}
+
+pub async fn a_late_duplicate_of_a_bid_takes_nothing(world: &World) {
+    let free = world.free_lease().await;
+    let hand = world.hand("a");
+    let held = world.win("a", &free).await;
+    let released = freed(hand.release(&held, &done()).await);
+    lost(hand.bid(&free, &world.record("a", "coordinator/a")).await);
+    assert_eq!(world.lease().await, released);
+}
+
+pub async fn a_late_duplicate_of_a_release_frees_nobody_elses_lock(world: &World) {
+    let free = world.free_lease().await;
+    let first = world.win("a", &free).await;
+    let released = freed(world.hand("a").release(&first, &done()).await);
+    let second = world.win("b", &released).await;
+    assert_changed(&world.hand("a").release(&first, &done()).await);
+    assert_eq!(world.lease().await, second);
+    // Nor the same holder's next lock.
+    let released = freed(world.hand("b").release(&second, &done()).await);
+    let third = world.win("a", &released).await;
+    assert_changed(&world.hand("a").release(&first, &done()).await);
+    assert_eq!(world.lease().await, third);
+}
+
+pub async fn a_bid_for_a_lease_that_was_deleted_does_not_make_it_anew(world: &World) {
+    let free = world.free_lease().await;
+    world
+        .leases()
+        .delete(&free.name, &DeleteParams::default())
+        .await
+        .unwrap();
+    lost(
+        world
+            .hand("a")
+            .bid(&free, &world.record("a", "coordinator/a"))
+            .await,
+    );
+    assert_eq!(world.hand("a").list(&group()).await.unwrap(), []);
+}
+
+pub async fn a_bid_for_another_incarnation_of_the_lease_is_refused(world: &World) {
+    let free = world.free_lease().await;
+    world
+        .leases()
+        .delete(&free.name, &DeleteParams::default())
+        .await
+        .unwrap();
+    let anew = world.free_lease().await;
+    let (hand, record) = (world.hand("a"), world.record("a", "coordinator/a"));
+    lost(hand.bid(&free, &record).await);
+    assert_changed(&hand.release(&free, &done()).await);
+    // By the UID alone too: 422, it is immutable.
+    let mixed = LeaseSeen {
+        resource_version: anew.resource_version.clone(),
+        ..free
+    };
+    let refused = hand.bid(&mixed, &record).await;
+    assert!(matches!(refused, BidOutcome::Refused(_)), "{refused:?}");
+    let refused = hand.release(&mixed, &done()).await;
+    assert!(matches!(refused, ReleaseOutcome::Refused(_)), "{refused:?}");
+    assert_eq!(world.lease().await, anew);
+}
+
+pub async fn what_a_half_release_left_behind_is_swept_by_the_next_bidder(world: &World) {
+    let free = world.free_lease().await;
+    world.win("a", &free).await;
+    world
+        .patch_lease(json!({ "spec": { "holderIdentity": null } }))
+        .await;
+    let half = world.lease().await;
+    assert!(half.leftover && half.holder.is_none(), "{half:?}");
+    let unswept = LeaseSeen {
+        leftover: false,
+        ..half.clone()
+    };
+    let hand = world.hand("b");
+    lost(
+        hand.bid(&unswept, &world.record("b", "coordinator/b"))
+            .await,
+    );
+    let held = won(hand.bid(&half, &world.record("b", "coordinator/b")).await);
+    assert_eq!(held.holder, Some(HolderId::node(&world.node_name("b"))));
+}
+
+pub async fn a_broken_lock_can_be_taken_by_anybody(world: &World) {
+    let free = world.free_lease().await;
+    let held = world.win("a", &free).await;
+    let broken = freed(world.hand("b").break_lock(&held).await);
+    assert_eq!((broken.holder.as_ref(), broken.leftover), (None, false));
+    world.win("c", &broken).await;
+}
+
+pub async fn breaking_on_old_evidence_breaks_nothing(world: &World) {
+    let free = world.free_lease().await;
+    let old = world.win("a", &free).await;
+    let released = freed(world.hand("a").release(&old, &done()).await);
+    let held = world.win("c", &released).await;
+    assert_changed(&world.hand("b").break_lock(&old).await);
+    assert_eq!(world.lease().await, held);
+}
+
+pub async fn a_new_run_takes_over_and_the_older_one_fails_its_next_write(world: &World) {
+    let free = world.free_lease().await;
+    let hand = world.hand("a");
+    let older = world.win("a", &free).await;
+    let run = RunId::new("coordinator/b").unwrap();
+    let record = lock::adopted(&older, &run, world.record("a", "coordinator/b"));
+    let newer = won(hand.bid(&older, &record).await);
+    assert_eq!(newer.record.as_ref().unwrap().runs, [run]);
+    assert_changed(&hand.release(&older, &done()).await);
+    lost(hand.bid(&older, older.record.as_ref().unwrap()).await);
+    assert_eq!(world.lease().await, newer);
+}
+
+pub async fn giving_up_takes_only_ones_own_run_and_the_last_one_out_frees(world: &World) {
+    let free = world.free_lease().await;
+    let hand = world.hand("a");
+    let (me, mine) = (hand.holder().clone(), RunId::new("coordinator/a").unwrap());
+    let request = RunId::new("api/x").unwrap();
+    let first = world.win("a", &free).await;
+    let record = lock::adopted(&first, &request, world.record("a", "api/x"));
+    let both = won(hand.bid(&first, &record).await);
+    let lock::Release::RemoveRun { remaining } = lock::release_plan(&both, &me, &mine) else {
+        panic!("another one relies on it: {both:?}");
+    };
+    let one = won(hand.remove_run(&both, remaining).await);
+    assert_eq!(one.record.as_ref().unwrap().runs, [request.clone()]);
+    assert_eq!(lock::release_plan(&one, &me, &request), lock::Release::Free);
+    assert_eq!(freed(hand.release(&one, &done()).await).holder, None);
+}
+
+pub async fn the_same_write_again_changes_nothing(world: &World) {
+    let free = world.free_lease().await;
+    let held = world.win("a", &free).await;
+    let again = won(world
+        .hand("a")
+        .bid(&held, &world.record("a", "coordinator/a"))
+        .await);
+    assert_eq!(
+        again, held,
+        "so the run id must differ where the last writer must be known"
+    );
+}
+
+pub async fn the_leaver_calls_the_next_and_the_call_hinders_no_bid(world: &World) {
+    let free = world.free_lease().await;
+    let held = world.win("a", &free).await;
+    let next = vec![
+        HolderId::node(&world.node_name("b")),
+        HolderId::node(&world.node_name("c")),
+    ];
+    let leaving = Leaving::Done { next: next.clone() };
+    let released = freed(world.hand("a").release(&held, &leaving).await);
+    assert_eq!(released.hint, next);
+    let taken = world.win("b", &released).await;
+    let again = freed(world.hand("b").release(&taken, &done()).await);
+    assert_eq!(
+        again.hint,
+        [],
+        "an old call does not outlive the next leaver"
+    );
+}
+
+pub async fn giving_back_over_budget_is_counted_until_somebody_is_done(world: &World) {
+    let mut lease = world.free_lease().await;
+    for (short, times) in [("a", 1), ("b", 2)] {
+        let held = world.win(short, &lease).await;
+        lease = freed(world.hand(short).release(&held, &Leaving::OverBudget).await);
+        assert_eq!((lease.given_back, lease.hint.len()), (times, 0));
+    }
+    let held = world.win("c", &lease).await;
+    let released = freed(world.hand("c").release(&held, &done()).await);
+    assert_eq!(released.given_back, 0);
+}
+
+pub async fn a_name_too_long_for_a_manager_locks_all_the_same(world: &World) {
+    let free = world.free_lease().await;
+    let long = "x".repeat(200);
+    let held = world.win(&long, &free).await;
+    assert!(held.holder.as_ref().unwrap().as_str().len() <= lock::FIELD_MANAGER_LIMIT);
+    let name = lock::holder_node_name(&held).unwrap();
+    assert_eq!(name, world.node_name(&long));
+}
+
+pub async fn waiting_is_by_watch_and_sees_who_left(world: &World) {
+    let free = world.free_lease().await;
+    let hand = world.hand("w");
+    let mut slots = Slots::new(group());
+    let mut watch = Box::pin(hand.watch(&group(), || 0.5));
+    let seen = until(&mut watch, &mut slots, at(1), |lease| {
+        lease.holder.is_none()
+    })
+    .await;
+    assert_eq!((&seen, seen.freed_at), (&free, None));
+    let held = world.win("a", &free).await;
+    assert_eq!(
+        until(&mut watch, &mut slots, at(2), |lease| lease
+            .holder
+            .is_some())
+        .await,
+        held
+    );
+    let next = vec![HolderId::node(&world.node_name("w"))];
+    freed(
+        world
+            .hand("a")
+            .release(&held, &Leaving::Done { next: next.clone() })
+            .await,
+    );
+    let seen = until(&mut watch, &mut slots, at(3), |lease| {
+        lease.holder.is_none()
+    })
+    .await;
+    assert_eq!(
+        (seen.hint, seen.freed_at),
+        (next, Some(Duration::from_secs(3)))
+    );
+}
+
+async fn until<S: Stream<Item = Event<Lease>>>(
+    watch: &mut Pin<Box<S>>,
+    slots: &mut Slots,
+    now: Now,
+    wanted: impl Fn(&LeaseSeen) -> bool,
+) -> LeaseSeen {
+    let wait = async {
+        loop {
+            let event = watch.next().await.expect("a watch never ends");
+            assert!(slots.observe(event, now).is_none());
+            let lease = slots.leases().and_then(|leases| leases.into_iter().next());
+            if let Some(lease) = lease.filter(|lease| wanted(lease)) {
+                return lease;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait)
+        .await
+        .expect("it is told")
+}
+
+pub async fn waiters_are_found_by_their_label_in_the_order_of_the_hint(world: &World) {
+    let wait = |since: &str| json!({ "dogwatch.dev/reboot": format!(r#"{{"since":"{since}"}}"#) });
+    let waiting = json!({ "dogwatch.dev/reboot": "waiting" });
+    let control_plane = json!({ "dogwatch.dev/reboot": "waiting",
+        "node-role.kubernetes.io/control-plane": "" });
+    world
+        .make_node("late", &waiting, &wait("2026-01-01T00:00:09Z"))
+        .await;
+    world
+        .make_node("early", &waiting, &wait("2026-01-01T00:00:01Z"))
+        .await;
+    world
+        .make_node("broken", &waiting, &json!({ "dogwatch.dev/reboot": "{" }))
+        .await;
+    world
+        .make_node("idle", &json!({}), &wait("2026-01-01T00:00:00Z"))
+        .await;
+    world
+        .make_node("cp", &control_plane, &wait("2026-01-01T00:00:00Z"))
+        .await;
+    let hand = world.hand("leaver");
+    let mut waiters = hand.waiting_nodes(&group()).await.unwrap();
+    waiters.retain(|waiter| waiter.holder.as_str().contains(&world.namespace));
+    let order = lock::hint(&waiters, hand.holder(), lock::HINT_LENGTH);
+    assert_eq!(
+        order,
+        ["early", "late", "broken"].map(|name| HolderId::node(&world.node_name(name)))
+    );
+}
+
+pub async fn a_count_sees_every_member_and_every_held_lease(world: &World) {
+    let none = json!({});
+    let ignored = json!({ "dogwatch.dev/ignore": "true" });
+    let control_plane = json!({ "node-role.kubernetes.io/control-plane": "" });
+    for (short, labels) in [
+        ("me", &none),
+        ("fine", &none),
+        ("down", &none),
+        ("cordoned", &none),
+        ("holder", &none),
+        ("parts", &ignored),
+        ("cp", &control_plane),
+    ] {
+        world.make_node(short, labels, &none).await;
+    }
+    for (short, ready, unschedulable) in [
+        ("me", "True", false),
+        ("fine", "True", false),
+        ("down", "Unknown", false),
+        ("cordoned", "True", true),
+        ("holder", "True", false),
+        ("parts", "False", true),
+    ] {
+        world.make_ready(short, ready, unschedulable).await;
+    }
+    world.hand("me").ensure(&group(), 2, &[]).await.unwrap();
+    let leases = world.hand("me").list(&group()).await.unwrap();
+    let mine = world.win("me", &leases[0]).await;
+    world.win("holder", &leases[1]).await;
+    let mut reads = world.hand("me").count_reads(&mine, &group()).await.unwrap();
+    reads
+        .nodes
+        .retain(|row| row.name.as_str().starts_with(&world.namespace));
+    assert_eq!(
+        reads.nodes.len(),
+        6,
+        "the control plane is another group: {:?}",
+        reads.nodes
+    );
+    let count = lock::count(&reads, world.hand("me").holder());
+    let out: Vec<String> = count
+        .unavailable
+        .iter()
+        .map(|out| format!("{} {}", out.name.replace(&world.namespace, ""), out.why))
+        .collect();
+    assert_eq!(
+        out,
+        [
+            "-cordoned unschedulable",
+            "-down not ready",
+            "-holder holds dogwatch-default-1"
+        ]
+    );
+    assert_eq!(
+        (count.for_resource_version, count.members),
+        (mine.resource_version, 5)
+    );
+    assert!(count.higher_slot_undecided);
+}
+
+pub async fn two_fresh_reads_tell_a_missing_node_and_another_one(world: &World) {
+    let hand = world.hand("judge");
+    let name = world.node_name("a");
+    assert_eq!(hand.holder_node(&name).await.unwrap(), HolderNode::Gone);
+    world.make_node("a", &json!({}), &json!({})).await;
+    let HolderNode::There { uid } = hand.holder_node(&name).await.unwrap() else {
+        panic!("it was made");
+    };
+    let free = world.free_lease().await;
+    let held = world.win("a", &free).await;
+    let there = HolderNode::There { uid: uid.clone() };
+    let evidence = lock::broken_by(&held, &there, &there).expect("the lock was taken for uid-a");
+    assert!(evidence.to_string().contains(&uid), "{evidence}");
+}
