@@ -118,9 +118,10 @@ impl Agent {
     }
 
     async fn free(&mut self, lease: &LeaseSeen, over_budget: bool) -> Done {
-        let leaving = match over_budget {
-            true => Leaving::OverBudget,
-            false => Leaving::Done { next: self.next_waiters().await },
+        let leaving = if over_budget {
+            Leaving::OverBudget
+        } else {
+            Leaving::Done { next: self.next_waiters().await }
         };
         let outcome = self.locks.release(lease, &leaving).await;
         if matches!(outcome, ReleaseOutcome::Freed(_)) {
@@ -184,7 +185,7 @@ impl Agent {
     /// Saying things took time: the 10 s may be over.
     fn permit_holds(&self, attempt: u32) -> bool {
         let decision = self.decide();
-        decision.actions.iter().any(|action| *action == Action::Reboot { attempt })
+        decision.actions.contains(&Action::Reboot { attempt })
     }
 
     fn follow_command(&self, attempt: u32, end: futures::future::BoxFuture<'static, RebootEnd>) {

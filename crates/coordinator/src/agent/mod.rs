@@ -100,6 +100,7 @@ pub struct Agent {
     seen: Seen,
     said: Option<Because>,
     unsaid: Vec<Event>,
+    say_at: Option<Duration>,
     watcher: Arc<dyn Watcher>,
     heart: Heart,
     draws: u64,
@@ -135,6 +136,7 @@ impl Agent {
             seen,
             said: None,
             unsaid: Vec::new(),
+            say_at: None,
             watcher: setup.watcher,
             heart: setup.heart,
             draws: 0,
@@ -196,8 +198,11 @@ impl Agent {
         if !decision.actions.is_empty() {
             return Step::Again;
         }
+        if !self.time_to_say(decision) {
+            return Step::Wait;
+        }
         match self.report(decision).await {
-            Ok(()) => Step::Wait,
+            Ok(()) => Step::Again,
             Err(error) => {
                 tracing::warn!(error = error.in_words(), "failed to report");
                 Step::Pause
@@ -240,9 +245,11 @@ impl Agent {
         let clock = self.clock.clone();
         let at_most = decision.wake.as_ref().map(|wake| wake.at.saturating_sub(clock.now().mono));
         self.heart.sleeping(at_most);
+        let wake = decision.wake.as_ref().map(|wake| wake.at);
+        let until = [wake, self.say_at].into_iter().flatten().min();
         let wake = async move {
-            match &decision.wake {
-                Some(wake) => clock.sleep_until(wake.at).await,
+            match until {
+                Some(until) => clock.sleep_until(until).await,
                 None => std::future::pending().await,
             }
         };

@@ -12,6 +12,9 @@ use super::Agent;
 /// A reboot does not wait longer than this for its own announcement.
 const ANNOUNCE_WITHIN: Duration = Duration::from_secs(3);
 
+/// How long news is gathered before it is told.
+const SAY_AFTER: Duration = Duration::from_millis(30);
+
 impl Agent {
     /// Logs a change of mind, shows it, and keeps what is to be said.
     pub(super) fn announce(&mut self, decision: &Decision) {
@@ -24,21 +27,38 @@ impl Agent {
                 self.unsaid.push(event.clone());
             }
         }
+        self.unsaid = self.events.unsaid(&self.unsaid);
         self.show(decision);
+    }
+
+    /// Whether there is something to say, and the moment has come: a little after the first of it,
+    /// so that what passes within milliseconds is not said, and the lock is asked for before the
+    /// news of it is told.
+    pub(super) fn time_to_say(&mut self, decision: &Decision) -> bool {
+        let now = self.clock.now();
+        let NodeFact::There(seen) = &self.seen.node else {
+            return false;
+        };
+        let writes = condition::to_write(&seen.conditions, &decision.report.conditions, now);
+        if writes.is_empty() && self.unsaid.is_empty() {
+            self.say_at = None;
+            return false;
+        }
+        let at = *self.say_at.get_or_insert(now.mono + SAY_AFTER);
+        at <= now.mono
     }
 
     /// Writes conditions that differ and Events that were not said. Failing is no reason to stop:
     /// what was not written differs the next time, too.
     pub(super) async fn report(&mut self, decision: &Decision) -> Result<(), dogwatch_k8s::Error> {
+        self.say_at = None;
         let NodeFact::There(seen) = self.seen.node.clone() else {
             return Ok(());
         };
         let now = self.clock.now();
-        for event in std::mem::take(&mut self.unsaid) {
-            if let Err(error) = self.events.say(&event, &seen.uid, now).await {
-                self.unsaid.push(event);
-                return Err(error);
-            }
+        while let Some(event) = self.unsaid.first().cloned() {
+            self.events.say(&event, &seen.uid, now).await?;
+            self.unsaid.remove(0);
         }
         let writes = condition::to_write(&seen.conditions, &decision.report.conditions, now);
         if writes.is_empty() {
