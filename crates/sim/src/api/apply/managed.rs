@@ -1,0 +1,436 @@
+//! `metadata.managedFields`: who owns which field, kept up to date by every write.
+
+use serde_json::{Map, Value, json};
+
+use super::merge::merge;
+use super::paths::{Comparison, FieldSet, display, of_value, remove};
+use crate::api::schema::Type;
+use crate::api::status::{ApiError, Result};
+use crate::api::value::{items, meta_mut, text};
+
+/// Update entries of an object beyond which the oldest are thrown together.
+const MAX_UPDATE_ENTRIES: usize = 10;
+
+/// How a manager wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Operation {
+    /// Server-side apply.
+    Apply,
+    /// Everything else.
+    Update,
+}
+
+impl Operation {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// Who writes, and where.
+#[derive(Debug, Clone)]
+pub(crate) struct Writer<'a> {
+    pub(crate) manager: &'a str,
+    pub(crate) api_version: &'a str,
+    /// Empty for the object itself.
+    pub(crate) subresource: &'a str,
+    pub(crate) now: &'a str,
+    /// What a write to this path can not change, so that it is never owned through it.
+    pub(crate) reset: &'a FieldSet,
+}
+
+/// One entry of `managedFields`.
+#[derive(Debug, Clone, PartialEq)]
+struct Entry {
+    manager: String,
+    operation: Operation,
+    api_version: String,
+    subresource: String,
+    time: Option<String>,
+    fields: FieldSet,
+}
+
+impl Entry {
+    fn parse(entry: &Value) -> Self {
+        Self {
+            manager: text(entry, &["manager"]).into(),
+            operation: if text(entry, &["operation"]) == "Apply" {
+                Operation::Apply
+            } else {
+                Operation::Update
+            },
+            api_version: text(entry, &["apiVersion"]).into(),
+            subresource: text(entry, &["subresource"]).into(),
+            time: entry.get("time").and_then(Value::as_str).map(Into::into),
+            fields: FieldSet::parse(&entry["fieldsV1"]),
+        }
+    }
+
+    fn to_value(&self) -> Value {
+        let mut out = json!({
+            "manager": self.manager,
+            "operation": self.operation.as_str(),
+            "apiVersion": self.api_version,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": self.fields.to_fields(),
+        });
+        if let Some(time) = &self.time {
+            out["time"] = time.as_str().into();
+        }
+        if !self.subresource.is_empty() {
+            out["subresource"] = self.subresource.as_str().into();
+        }
+        out
+    }
+
+    /// Whether this is the entry that `writer` writes into.
+    fn belongs_to(&self, writer: &Writer<'_>, operation: Operation) -> bool {
+        self.manager == writer.manager
+            && self.operation == operation
+            && self.subresource == writer.subresource
+            && (operation == Operation::Apply || self.api_version == writer.api_version)
+    }
+
+    /// As conflict messages name it.
+    fn described(&self) -> String {
+        let mut out = format!("\"{}\"", self.manager);
+        if !self.subresource.is_empty() {
+            out = format!("{out} with subresource \"{}\"", self.subresource);
+        }
+        match self.operation {
+            Operation::Apply => out,
+            Operation::Update => format!("{out} using {}", self.api_version),
+        }
+    }
+}
+
+/// The entries of an object. Kept as read while a write does not touch them.
+fn entries(object: &Value) -> Vec<Entry> {
+    items(object, &["metadata", "managedFields"])
+        .iter()
+        .map(Entry::parse)
+        .collect()
+}
+
+fn store(object: &mut Value, mut entries: Vec<Entry>) {
+    entries.retain(|entry| !entry.fields.is_empty());
+    entries.sort_by(|a, b| {
+        let key = |entry: &Entry| {
+            (
+                entry.operation,
+                entry.time.clone(),
+                entry.manager.clone(),
+                entry.api_version.clone(),
+                entry.subresource.clone(),
+            )
+        };
+        key(a).cmp(&key(b))
+    });
+    let list: Vec<Value> = entries.iter().map(Entry::to_value).collect();
+    let meta = meta_mut(object);
+    if list.is_empty() {
+        meta.remove("managedFields");
+    } else {
+        meta.insert("managedFields".into(), list.into());
+    }
+}
+
+/// Fields that nobody owns.
+fn unowned() -> FieldSet {
+    let meta = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ];
+    let meta: Map<String, Value> = meta
+        .iter()
+        .map(|name| (format!("f:{name}"), json!({})))
+        .chain([(".".to_owned(), json!({}))])
+        .collect();
+    FieldSet::parse(&json!({ "f:apiVersion": {}, "f:kind": {}, "f:metadata": meta }))
+}
+
+/// What an object that is not there yet looks like to a comparison: structs that Go always writes
+/// out are there, so that nobody comes to own them as such.
+fn nothing(custom: bool) -> Value {
+    if custom {
+        return json!({ "metadata": {} });
+    }
+    let pod = json!({ "containers": null });
+    let mut spec = pod.clone();
+    spec["strategy"] = json!({});
+    spec["updateStrategy"] = json!({});
+    spec["template"] = json!({ "metadata": {}, "spec": pod });
+    json!({ "metadata": {}, "spec": spec, "status": {} })
+}
+
+/// Whether the writer asks for the managed fields to be thrown away.
+fn asks_for_reset(object: &Value) -> bool {
+    let Some(list) = object["metadata"]
+        .get("managedFields")
+        .and_then(Value::as_array)
+    else {
+        return false;
+    };
+    list.is_empty() || matches!(list.as_slice(), [Value::Object(only)] if only.is_empty())
+}
+
+/// Notes in `new` what its writer changed against `old` (None: created).
+pub(crate) fn track_update<'a>(
+    old: Option<&'a Value>,
+    new: &mut Value,
+    writer: &Writer<'_>,
+    ty: Type<'a>,
+    custom: bool,
+) {
+    let sent = items(new, &["metadata", "managedFields"]);
+    let mut known = match old {
+        _ if asks_for_reset(new) && writer.subresource.is_empty() => Vec::new(),
+        Some(old) if !writer.subresource.is_empty() || sent.is_empty() => entries(old),
+        Some(_) | None => entries(new),
+    };
+    // An object whose fields nobody managed stays that way until somebody applies.
+    if known.is_empty() && old.is_some() {
+        meta_mut(new).remove("managedFields");
+        return;
+    }
+    let before = known.clone();
+    let taken = {
+        let base = nothing(custom);
+        let comparison = compare(old.unwrap_or(&base), new, ty, writer);
+        let changed = comparison.modified.union(&comparison.added);
+        for entry in &mut known {
+            entry.fields = entry
+                .fields
+                .difference(&changed)
+                .difference(&comparison.removed);
+        }
+        changed.difference(&unowned()).without_trees(writer.reset)
+    };
+    if !taken.is_empty() {
+        add(&mut known, taken, writer);
+    }
+    cap(&mut known);
+    if known == before && old.is_some() && sent_is_old(old, new) {
+        return;
+    }
+    store(new, known);
+}
+
+fn compare(old: &Value, new: &Value, ty: Type<'_>, writer: &Writer<'_>) -> Comparison {
+    Comparison::of(old, new, ty).without_trees(writer.reset)
+}
+
+fn sent_is_old(old: Option<&Value>, new: &Value) -> bool {
+    old.map(|old| &old["metadata"]["managedFields"]) == Some(&new["metadata"]["managedFields"])
+}
+
+fn add(known: &mut Vec<Entry>, fields: FieldSet, writer: &Writer<'_>) {
+    match known
+        .iter_mut()
+        .find(|entry| entry.belongs_to(writer, Operation::Update))
+    {
+        Some(entry) => {
+            entry.fields = entry.fields.union(&fields);
+            entry.time = Some(writer.now.into());
+        }
+        None => known.push(Entry {
+            manager: writer.manager.into(),
+            operation: Operation::Update,
+            api_version: writer.api_version.into(),
+            subresource: writer.subresource.into(),
+            time: Some(writer.now.into()),
+            fields,
+        }),
+    }
+}
+
+/// Throws the oldest updates together when there are too many of them.
+fn cap(known: &mut Vec<Entry>) {
+    known.retain(|entry| !entry.fields.is_empty());
+    let updates = known
+        .iter()
+        .filter(|entry| entry.operation == Operation::Update)
+        .count();
+    if updates <= MAX_UPDATE_ENTRIES {
+        return;
+    }
+    known.sort_by_key(|entry| (entry.operation, entry.time.clone(), entry.manager.clone()));
+    let first = known
+        .iter()
+        .position(|entry| entry.operation == Operation::Update)
+        .unwrap_or(0);
+    let mut ancient = known[first].clone();
+    for entry in known.drain(first..=first + updates - MAX_UPDATE_ENTRIES) {
+        ancient.fields = ancient.fields.union(&entry.fields);
+        ancient.time = entry.time;
+    }
+    ancient.manager = "ancient-changes".into();
+    ancient.subresource = String::new();
+    known.push(ancient);
+}
+
+/// Lays `config` over `live`: the new object with its managed fields. `live` is None when the
+/// apply makes the object.
+pub(crate) fn apply<'a>(
+    live: Option<&'a Value>,
+    config: &'a Value,
+    writer: &Writer<'_>,
+    force: bool,
+    ty: Type<'a>,
+) -> Result<Value> {
+    let empty =
+        json!({ "apiVersion": config["apiVersion"], "kind": config["kind"], "metadata": {} });
+    let (merged, mut known) = {
+        let base = live.unwrap_or(&empty);
+        let merged = merge(base, config, ty).map_err(|why| {
+            ApiError::plain(
+                500,
+                format!(
+                    "failed to create typed patch object ({}/{}; {}, Kind={}): {why}",
+                    text(config, &["metadata", "namespace"]),
+                    text(config, &["metadata", "name"]),
+                    slashed(text(config, &["apiVersion"])),
+                    text(config, &["kind"])
+                ),
+            )
+        })?;
+        (merged, entries(base))
+    };
+    let wanted = of_value(config, ty).without_trees(writer.reset);
+    let place = known
+        .iter()
+        .position(|entry| entry.belongs_to(writer, Operation::Apply));
+    let last = place.map(|place| known.remove(place));
+    let pruned = match &last {
+        Some(last) if !last.fields.is_empty() => prune(&merged, &last.fields, &wanted, &known, ty),
+        Some(_) | None => merged.clone(),
+    };
+    let comparison = match live {
+        Some(live) => compare(live, &pruned, ty, writer),
+        None => Comparison::default(),
+    };
+    let changed = comparison.modified.union(&comparison.added);
+    let conflicts = conflicts(&known, &changed);
+    if !force && !conflicts.is_empty() {
+        return Err(refuse(&conflicts));
+    }
+    for entry in &mut known {
+        entry.fields = entry
+            .fields
+            .difference(&changed)
+            .difference(&comparison.removed);
+    }
+    let same = live.is_some() && changed.is_empty() && comparison.removed.is_empty();
+    let time = if same {
+        last.and_then(|last| last.time)
+    } else {
+        Some(writer.now.into())
+    };
+    known.push(Entry {
+        manager: writer.manager.into(),
+        operation: Operation::Apply,
+        api_version: writer.api_version.into(),
+        subresource: writer.subresource.into(),
+        time,
+        fields: wanted.difference(&unowned()),
+    });
+    let mut out = pruned;
+    store(&mut out, known);
+    Ok(out)
+}
+
+fn slashed(api_version: &str) -> String {
+    if api_version.contains('/') {
+        api_version.into()
+    } else {
+        format!("/{api_version}")
+    }
+}
+
+/// Takes away what the manager applied last time and not this time, unless somebody else owns it
+/// or something below it.
+fn prune<'a>(
+    merged: &'a Value,
+    last: &FieldSet,
+    wanted: &FieldSet,
+    others: &[Entry],
+    ty: Type<'a>,
+) -> Value {
+    let all = of_value(merged, ty);
+    let all_named = all.with_declared(ty);
+    let last_named = last.with_declared(ty);
+    let without = remove(merged, &last_named, ty);
+    let owned = others
+        .iter()
+        .fold(wanted.clone(), |all, entry| all.union(&entry.fields));
+    let kept = of_value(&without, ty)
+        .with_declared(ty)
+        .union(&owned.with_declared(ty));
+    let with_owned = remove(merged, &all_named.difference(&kept), ty);
+    let left = of_value(&with_owned, ty).with_declared(ty);
+    // What nobody ever applied does not dangle: only what this manager had applied may go.
+    remove(
+        merged,
+        &all_named.difference(&left).intersection(&last_named),
+        ty,
+    )
+}
+
+fn conflicts(known: &[Entry], changed: &FieldSet) -> Vec<(String, String)> {
+    let mut sorted: Vec<&Entry> = known.iter().collect();
+    sorted.sort_by_key(|entry| {
+        (
+            entry.manager.clone(),
+            entry.operation,
+            entry.subresource.clone(),
+        )
+    });
+    let mut out = Vec::new();
+    for entry in sorted {
+        let clash = entry.fields.intersection(changed);
+        out.extend(
+            clash
+                .paths()
+                .iter()
+                .map(|path| (entry.described(), display(path))),
+        );
+    }
+    out
+}
+
+fn refuse(conflicts: &[(String, String)]) -> Box<ApiError> {
+    let cause = |(manager, field): &(String, String)| json!({ "reason": "FieldManagerConflict", "message": format!("conflict with {manager}"), "field": field });
+    let causes = conflicts.iter().map(cause).collect();
+    if let [(manager, field)] = conflicts {
+        return ApiError::apply_conflict(
+            format!("Apply failed with 1 conflict: conflict with {manager}: {field}"),
+            causes,
+        );
+    }
+    let mut lines: Vec<String> = Vec::new();
+    let mut last = "";
+    for (manager, field) in conflicts {
+        if manager != last {
+            lines.push(format!("conflicts with {manager}:"));
+            last = manager;
+        }
+        lines.push(format!("- {field}"));
+    }
+    ApiError::apply_conflict(
+        format!(
+            "Apply failed with {} conflicts: {}",
+            conflicts.len(),
+            lines.join("\n")
+        ),
+        causes,
+    )
+}

@@ -1,0 +1,132 @@
+//! What a client asks before it asks for anything: versions, groups, resources, health.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::kinds::{Registry, Resource, Subresource};
+use super::request::{Request, Response};
+use super::status::{ApiError, Result};
+
+/// Answers a path that names no resource.
+pub(crate) fn answer(registry: &Registry, request: &Request) -> Result<Response> {
+    let parts: Vec<&str> = request
+        .path
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .collect();
+    let body = match parts.as_slice() {
+        ["version"] => version(),
+        ["healthz" | "livez" | "readyz", ..] => return Ok(Response::ok("ok")),
+        ["api"] => json!({
+            "kind": "APIVersions",
+            "versions": ["v1"],
+            "serverAddressByClientCIDRs": [{ "clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1" }],
+        }),
+        ["apis"] => groups(registry),
+        ["apis", group] => group_named(registry, group).ok_or_else(ApiError::no_such_path)?,
+        ["api", version] => resources(registry, version)?,
+        ["apis", group, version] => resources(registry, &format!("{group}/{version}"))?,
+        _ => return Err(ApiError::no_such_path()),
+    };
+    Ok(Response::ok(body.to_string()))
+}
+
+fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": "36",
+        "gitVersion": "v1.36.1",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none: this is dogwatch's embedded cluster",
+        "compiler": "rustc",
+        "platform": "linux/amd64",
+    })
+}
+
+/// Versions by group, the core group left out.
+fn by_group(registry: &Registry) -> BTreeMap<&str, Vec<&str>> {
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (group_version, _) in registry.versions() {
+        if let Some((group, version)) = group_version.split_once('/') {
+            groups.entry(group).or_default().push(version);
+        }
+    }
+    groups
+}
+
+fn api_group(group: &str, versions: &[&str]) -> Value {
+    let entry = |version: &&str| json!({ "groupVersion": format!("{group}/{version}"), "version": version });
+    let entries: Vec<Value> = versions.iter().map(entry).collect();
+    json!({ "name": group, "versions": entries, "preferredVersion": entries.first() })
+}
+
+fn groups(registry: &Registry) -> Value {
+    let groups: Vec<Value> = by_group(registry)
+        .iter()
+        .map(|(group, versions)| api_group(group, versions))
+        .collect();
+    json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
+}
+
+fn group_named(registry: &Registry, name: &str) -> Option<Value> {
+    let groups = by_group(registry);
+    let mut group = api_group(name, groups.get(name)?);
+    group["kind"] = "APIGroup".into();
+    group["apiVersion"] = "v1".into();
+    Some(group)
+}
+
+fn resources(registry: &Registry, group_version: &str) -> Result<Value> {
+    if !registry.serves(group_version) {
+        return Err(ApiError::no_such_path());
+    }
+    let served = registry.versions().find(|(name, _)| *name == group_version);
+    let served = served
+        .into_iter()
+        .flat_map(|(_, resources)| resources.values());
+    let list: Vec<Value> = served.flat_map(|resource| entries(resource)).collect();
+    Ok(
+        json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list }),
+    )
+}
+
+fn entries(resource: &Resource) -> Vec<Value> {
+    let verbs = [
+        "create",
+        "delete",
+        "deletecollection",
+        "get",
+        "list",
+        "patch",
+        "update",
+        "watch",
+    ];
+    let mut entry = json!({
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": verbs,
+    });
+    if !resource.short_names.is_empty() {
+        entry["shortNames"] = json!(resource.short_names);
+    }
+    let below = resource.subresources.iter().map(|subresource| {
+        let name = format!("{}/{}", resource.plural, subresource.as_str());
+        let (kind, verbs) = match subresource {
+            Subresource::Status => (resource.kind.as_str(), json!(["get", "patch", "update"])),
+            Subresource::Eviction => ("Eviction", json!(["create"])),
+            Subresource::Binding => ("Binding", json!(["create"])),
+        };
+        let mut entry = json!({ "name": name, "singularName": "", "namespaced": resource.namespaced, "kind": kind, "verbs": verbs });
+        if *subresource == Subresource::Eviction {
+            entry["group"] = "policy".into();
+            entry["version"] = "v1".into();
+        }
+        entry
+    });
+    [entry].into_iter().chain(below).collect()
+}

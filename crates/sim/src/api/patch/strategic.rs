@@ -1,0 +1,188 @@
+//! Strategic merge patch: as merge patch, but lists with a merge key are merged item by item.
+
+use serde_json::{Map, Value};
+
+use crate::api::schema::{strategic_key, strategic_set};
+
+/// Lays `patch` over `target`. A directive that cannot be read comes back as text.
+pub(crate) fn apply(target: &mut Value, patch: &Value) -> Result<(), String> {
+    fields(target, patch, "")
+}
+
+fn fields(target: &mut Value, patch: &Value, parent: &str) -> Result<(), String> {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return Ok(());
+    };
+    if !target.is_object() || patch.get("$patch").is_some_and(|p| p == "replace") {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(map) = target else {
+        return Ok(());
+    };
+    if patch.get("$patch").is_some_and(|p| p == "delete") {
+        map.clear();
+        return Ok(());
+    }
+    if let Some(Value::Array(kept)) = patch.get("$retainKeys") {
+        map.retain(|name, _| kept.iter().any(|kept| kept == name));
+    }
+    for (name, value) in patch {
+        if let Some(list) = name.strip_prefix("$deleteFromPrimitiveList/") {
+            delete_scalars(map, list, value);
+        } else if !name.starts_with('$') {
+            field(map, name, value, parent)?;
+        }
+    }
+    // The order asked for counts after everything is merged.
+    for (name, value) in patch {
+        if let Some(list) = name.strip_prefix("$setElementOrder/") {
+            reorder(map, list, value, parent);
+        }
+    }
+    Ok(())
+}
+
+fn field(
+    map: &mut Map<String, Value>,
+    name: &str,
+    value: &Value,
+    parent: &str,
+) -> Result<(), String> {
+    match value {
+        Value::Null => {
+            map.remove(name);
+            Ok(())
+        }
+        Value::Array(patch) => {
+            let spot = map
+                .entry(name.to_owned())
+                .or_insert_with(|| Value::Array(Vec::new()));
+            list(spot, patch, name, parent)
+        }
+        Value::Object(_) => fields(
+            map.entry(name.to_owned()).or_insert(Value::Null),
+            value,
+            name,
+        ),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            map.insert(name.to_owned(), value.clone());
+            Ok(())
+        }
+    }
+}
+
+fn list(spot: &mut Value, patch: &[Value], name: &str, parent: &str) -> Result<(), String> {
+    if strategic_set(name, parent) {
+        let mut merged = spot.as_array().cloned().unwrap_or_default();
+        for item in patch {
+            if !merged.contains(item) {
+                merged.push(item.clone());
+            }
+        }
+        *spot = merged.into();
+        return Ok(());
+    }
+    let Some(key) = strategic_key(name, parent) else {
+        *spot = patch.to_vec().into();
+        return Ok(());
+    };
+    let replaces = patch
+        .iter()
+        .any(|item| item.get("$patch").is_some_and(|p| p == "replace"));
+    let mut merged = if replaces {
+        Vec::new()
+    } else {
+        spot.as_array().cloned().unwrap_or_default()
+    };
+    for item in patch {
+        if replaces && item.get("$patch").is_some() {
+            continue;
+        }
+        let id = item
+            .get(&key)
+            .ok_or_else(|| format!("map: {item} does not contain declared merge key: {key}"))?;
+        let place = merged.iter().position(|live| live.get(&key) == Some(id));
+        match (item.get("$patch").and_then(Value::as_str), place) {
+            (Some("delete"), Some(place)) => drop(merged.remove(place)),
+            (Some("delete"), None) => {}
+            (_, Some(place)) => fields(&mut merged[place], item, "")?,
+            (_, None) => {
+                let mut fresh = Value::Null;
+                fields(&mut fresh, item, "")?;
+                merged.push(fresh);
+            }
+        }
+    }
+    *spot = merged.into();
+    Ok(())
+}
+
+fn delete_scalars(map: &mut Map<String, Value>, list: &str, gone: &Value) {
+    let Some(Value::Array(live)) = map.get_mut(list) else {
+        return;
+    };
+    let gone = gone.as_array().map_or(&[][..], Vec::as_slice);
+    live.retain(|item| !gone.contains(item));
+}
+
+/// Puts the items that are named in the order in which they are named; the others keep their place
+/// after them.
+fn reorder(map: &mut Map<String, Value>, list: &str, order: &Value, parent: &str) {
+    let key = strategic_key(list, parent);
+    let id = |item: &Value| match &key {
+        Some(key) => item.get(key).cloned().unwrap_or_default(),
+        None => item.clone(),
+    };
+    let order: Vec<Value> = order.as_array().into_iter().flatten().map(&id).collect();
+    if let Some(Value::Array(live)) = map.get_mut(list) {
+        live.sort_by_key(|item| {
+            order
+                .iter()
+                .position(|wanted| *wanted == id(item))
+                .unwrap_or(usize::MAX)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn conditions_and_taints_merge_by_key_and_directives_delete() {
+        let mut node = json!({
+            "metadata": {"finalizers": ["a"]},
+            "spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]},
+            "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "R"}]},
+        });
+        let patch = json!({
+            "metadata": {"finalizers": ["b"], "$deleteFromPrimitiveList/finalizers": ["a"]},
+            "spec": {"unschedulable": true, "taints": [{"key": "x", "$patch": "delete"}, {"key": "y"}]},
+            "status": {"$setElementOrder/conditions": [{"type": "New"}, {"type": "Ready"}],
+                "conditions": [{"type": "Ready", "status": "False"}, {"type": "New"}]},
+        });
+        apply(&mut node, &patch).unwrap();
+        assert_eq!(
+            node,
+            json!({
+                "metadata": {"finalizers": ["b"]},
+                "spec": {"unschedulable": true, "taints": [{"key": "y"}]},
+                "status": {"conditions": [{"type": "New"}, {"type": "Ready", "status": "False", "reason": "R"}]},
+            })
+        );
+    }
+
+    #[test]
+    fn an_item_without_its_merge_key_is_refused() {
+        let mut node = json!({});
+        assert!(
+            apply(
+                &mut node,
+                &json!({"spec": {"taints": [{"effect": "NoSchedule"}]}})
+            )
+            .is_err()
+        );
+    }
+}

@@ -1,0 +1,383 @@
+//! Label and field selectors, of requests and of objects.
+
+use serde_json::Value;
+
+use super::kinds::Resource;
+use super::status::{ApiError, Result};
+use super::value::{at, items, meta};
+
+/// One requirement on a label.
+#[derive(Debug, Clone, PartialEq)]
+enum Requirement {
+    In(String, Vec<String>),
+    NotIn(String, Vec<String>),
+    Exists(String),
+    NotExists(String),
+}
+
+impl Requirement {
+    fn matches(&self, labels: Option<&Value>) -> bool {
+        let get = |key: &str| {
+            labels
+                .and_then(|labels| labels.get(key))
+                .and_then(Value::as_str)
+        };
+        match self {
+            Self::In(key, values) => {
+                get(key).is_some_and(|value| values.iter().any(|v| v == value))
+            }
+            Self::NotIn(key, values) => {
+                get(key).is_none_or(|value| values.iter().all(|v| v != value))
+            }
+            Self::Exists(key) => get(key).is_some(),
+            Self::NotExists(key) => get(key).is_none(),
+        }
+    }
+}
+
+/// A set of requirements on labels; the empty one selects everything.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LabelSelector(Vec<Requirement>);
+
+impl LabelSelector {
+    /// Reads the form of the `labelSelector` parameter. What cannot be read comes back as text.
+    pub fn parse(source: &str) -> std::result::Result<Self, String> {
+        let terms = split_terms(source);
+        let parsed: std::result::Result<Vec<_>, String> = terms
+            .iter()
+            .filter(|term| !term.is_empty())
+            .map(|term| requirement(term))
+            .collect();
+        parsed.map(Self)
+    }
+
+    /// Reads a `metav1.LabelSelector`. None when it cannot be read; one that is absent selects
+    /// nothing, an empty one everything.
+    pub fn from_object(selector: Option<&Value>) -> Option<Self> {
+        let selector = selector.filter(|selector| selector.is_object())?;
+        let mut out = Vec::new();
+        if let Some(labels) = selector.get("matchLabels").and_then(Value::as_object) {
+            for (key, value) in labels {
+                out.push(Requirement::In(
+                    key.clone(),
+                    vec![value.as_str()?.to_owned()],
+                ));
+            }
+        }
+        for expression in items(selector, &["matchExpressions"]) {
+            let key = expression.get("key")?.as_str()?.to_owned();
+            let values = items(expression, &["values"])
+                .iter()
+                .filter_map(Value::as_str);
+            let values: Vec<String> = values.map(Into::into).collect();
+            out.push(match expression.get("operator")?.as_str()? {
+                "In" if !values.is_empty() => Requirement::In(key, values),
+                "NotIn" if !values.is_empty() => Requirement::NotIn(key, values),
+                "Exists" => Requirement::Exists(key),
+                "DoesNotExist" => Requirement::NotExists(key),
+                _ => return None,
+            });
+        }
+        Some(Self(out))
+    }
+
+    /// Whether an object's labels fit.
+    pub fn matches(&self, object: &Value) -> bool {
+        let labels = at(object, &["metadata", "labels"]);
+        self.0.iter().all(|requirement| requirement.matches(labels))
+    }
+
+    /// Whether everything is selected.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Splits at the commas that are not between brackets.
+fn split_terms(source: &str) -> Vec<&str> {
+    let mut terms = Vec::new();
+    let (mut depth, mut start) = (0_u32, 0);
+    for (index, letter) in source.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                terms.push(source[start..index].trim());
+                start = index + 1;
+            }
+            _ => {}
+        }
+    }
+    terms.push(source[start..].trim());
+    terms
+}
+
+fn requirement(term: &str) -> std::result::Result<Requirement, String> {
+    if let Some(key) = term.strip_prefix('!') {
+        return Ok(Requirement::NotExists(label_key(key)?));
+    }
+    for (sign, equal) in [("!=", false), ("==", true), ("=", true)] {
+        if let Some((key, value)) = term.split_once(sign) {
+            let values = vec![label_value(value)?];
+            let key = label_key(key)?;
+            return Ok(if equal {
+                Requirement::In(key, values)
+            } else {
+                Requirement::NotIn(key, values)
+            });
+        }
+    }
+    let mut words = term.splitn(2, char::is_whitespace);
+    let (key, rest) = (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default().trim(),
+    );
+    if rest.is_empty() {
+        return Ok(Requirement::Exists(label_key(key)?));
+    }
+    let open = rest.find('(').ok_or_else(|| {
+        format!(
+            "unable to parse requirement: found '{rest}', expected: in, notin, =, ==, !=, gt, lt"
+        )
+    })?;
+    let inner = rest[open + 1..]
+        .strip_suffix(')')
+        .ok_or_else(|| "unable to parse requirement: found '', expected: ',' or ')'".to_owned())?;
+    let values: std::result::Result<Vec<String>, String> =
+        inner.split(',').map(label_value).collect();
+    match rest[..open].trim() {
+        "in" => Ok(Requirement::In(label_key(key)?, values?)),
+        "notin" => Ok(Requirement::NotIn(label_key(key)?, values?)),
+        other => Err(format!(
+            "unable to parse requirement: found '{other}', expected: in, notin, =, ==, !=, gt, lt"
+        )),
+    }
+}
+
+fn label_key(key: &str) -> std::result::Result<String, String> {
+    let key = key.trim();
+    let sound = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
+    if key.is_empty() || !key.chars().all(sound) {
+        return Err(format!(
+            "unable to parse requirement: <nil>: Invalid value: \"{key}\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+        ));
+    }
+    Ok(key.to_owned())
+}
+
+fn label_value(value: &str) -> std::result::Result<String, String> {
+    let value = value.trim();
+    let sound = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    if !value.chars().all(sound) || value.len() > 63 {
+        return Err(format!(
+            "unable to parse requirement: values[0][key]: Invalid value: \"{value}\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+        ));
+    }
+    Ok(value.to_owned())
+}
+
+/// One requirement on a field.
+#[derive(Debug, Clone, PartialEq)]
+struct FieldRequirement {
+    field: String,
+    value: String,
+    equal: bool,
+}
+
+/// Requirements on the few fields that a kind lets itself be selected by.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FieldSelector(Vec<FieldRequirement>);
+
+impl FieldSelector {
+    /// Reads the `fieldSelector` parameter; refuses fields that the resource cannot be selected by.
+    pub fn parse(source: &str, resource: &Resource) -> Result<Self> {
+        let mut out = Vec::new();
+        for term in source
+            .split(',')
+            .map(str::trim)
+            .filter(|term| !term.is_empty())
+        {
+            let (field, value, equal) = if let Some((field, value)) = term.split_once("!=") {
+                (field, value, false)
+            } else if let Some((field, value)) =
+                term.split_once("==").or_else(|| term.split_once('='))
+            {
+                (field, value, true)
+            } else {
+                let message = format!("invalid selector: '{term}'; can't understand '{term}'");
+                return Err(ApiError::bad_request(format!(
+                    "{}: {message}",
+                    unable(resource, source)
+                )));
+            };
+            if !selectable(resource, field) {
+                let message = format!(
+                    "{}: field label not supported: {field}",
+                    unable(resource, source)
+                );
+                return Err(ApiError::bad_request(message));
+            }
+            out.push(FieldRequirement {
+                field: field.into(),
+                value: value.into(),
+                equal,
+            });
+        }
+        Ok(Self(out))
+    }
+
+    /// Whether an object fits.
+    pub fn matches(&self, object: &Value) -> bool {
+        self.0.iter().all(|requirement| {
+            (field(object, &requirement.field) == requirement.value) == requirement.equal
+        })
+    }
+
+    /// Whether everything is selected.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value that a field has to have, when the selector says just that.
+    pub fn exact(&self, field: &str) -> Option<&str> {
+        let found = self
+            .0
+            .iter()
+            .find(|requirement| requirement.equal && requirement.field == field);
+        found.map(|requirement| requirement.value.as_str())
+    }
+}
+
+fn unable(resource: &Resource, source: &str) -> String {
+    let version = resource.api_version();
+    let version = if resource.group.is_empty() {
+        format!("/{version}")
+    } else {
+        version
+    };
+    format!(
+        "Unable to find \"{version}, Resource={}\" that match label selector \"\", field selector \"{source}\"",
+        resource.plural
+    )
+}
+
+fn selectable(resource: &Resource, field: &str) -> bool {
+    if field == "metadata.name"
+        || (field == "metadata.namespace" && (resource.namespaced || resource.custom.is_none()))
+    {
+        return true;
+    }
+    let fields: &[&str] = match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "pods") => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        ],
+        ("", "nodes") => &["spec.unschedulable"],
+        ("", "namespaces") => &["status.phase"],
+        ("", "secrets") => &["type"],
+        ("", "services") => &["spec.clusterIP", "spec.type"],
+        ("" | "events.k8s.io", "events") => &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+        ("apps", "replicasets") => &["status.replicas"],
+        _ => return custom_selectable(resource, field),
+    };
+    fields.contains(&field)
+}
+
+fn custom_selectable(resource: &Resource, field: &str) -> bool {
+    let Some(version) = &resource.custom else {
+        return false;
+    };
+    let declared = items(version, &["selectableFields"]);
+    declared.iter().any(|entry| {
+        entry["jsonPath"]
+            .as_str()
+            .map(|path| path.trim_start_matches('.'))
+            == Some(field)
+    })
+}
+
+/// A field's value as a selector sees it.
+fn field(object: &Value, path: &str) -> String {
+    match path {
+        "metadata.name" => return meta(object, "name").to_owned(),
+        "metadata.namespace" => return meta(object, "namespace").to_owned(),
+        _ => {}
+    }
+    if path == "source" {
+        return at(object, &["source", "component"])
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+    }
+    let found = path
+        .split('.')
+        .try_fold(object, |here, name| here.get(name));
+    match found {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Bool(truth)) => truth.to_string(),
+        Some(Value::Number(number)) => number.to_string(),
+        // Go's zero values show in selectors: a node that says nothing is not unschedulable.
+        Some(Value::Null | Value::Array(_) | Value::Object(_)) | None => match path {
+            "spec.unschedulable" | "spec.hostNetwork" => "false".to_owned(),
+            "status.replicas" => "0".to_owned(),
+            _ => String::new(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn label_selectors_select_as_kubernetes_does() {
+        let pod = json!({"metadata": {"labels": {"app": "web", "tier": "front"}}});
+        let cases = [
+            ("", true),
+            ("app=web", true),
+            ("app==web,tier!=back", true),
+            ("app!=web", false),
+            ("zone!=a", true),
+            ("app in (web, db)", true),
+            ("app notin (web,db)", false),
+            ("zone notin (a)", true),
+            ("app", true),
+            ("!app", false),
+            ("!zone", true),
+            ("app in (db),tier", false),
+        ];
+        for (source, expected) in cases {
+            let selector = LabelSelector::parse(source).unwrap();
+            assert_eq!(selector.matches(&pod), expected, "{source}");
+        }
+        assert!(LabelSelector::parse("app in web").is_err());
+        assert!(LabelSelector::parse("a b=c d").is_err());
+    }
+
+    #[test]
+    fn an_absent_label_selector_selects_nothing_and_an_empty_one_everything() {
+        let pod = json!({"metadata": {}});
+        assert_eq!(LabelSelector::from_object(None), None);
+        let all = LabelSelector::from_object(Some(&json!({}))).unwrap();
+        assert!(all.matches(&pod));
+    }
+}
