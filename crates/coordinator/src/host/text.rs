@@ -53,6 +53,9 @@ mod tests {
         let mut long = vec![b'x'; REASON_BYTES - 1];
         long.extend_from_slice("é and more".as_bytes());
         assert_eq!(reason(&long), "x".repeat(REASON_BYTES - 1));
+        // Nor where what was replaced before it has made room for a whole replacement character.
+        let shrunk = format!("\u{202e}{}é and more", "x".repeat(REASON_BYTES - 4));
+        assert_eq!(reason(shrunk.as_bytes()), "x".repeat(REASON_BYTES - 4));
     }
 
     proptest! {

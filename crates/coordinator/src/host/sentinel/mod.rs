@@ -126,6 +126,7 @@ impl Sight {
                 }
                 tokio::time::sleep(REOPEN_AFTER).await;
             };
+            publish(sender, self.look(&mut eyes.watches));
         }
     }
 
@@ -135,10 +136,10 @@ impl Sight {
         sender: &watch::Sender<Vec<TriggerSeen>>,
     ) -> io::Error {
         loop {
-            publish(sender, self.look(&mut eyes.watches));
             if let Err(error) = eyes.change().await {
                 return error;
             }
+            publish(sender, self.look(&mut eyes.watches));
         }
     }
 

@@ -274,20 +274,18 @@ async fn other_files_of_the_folder_wake_nobody() {
 }
 
 #[tokio::test]
-async fn a_flood_of_events_does_not_lose_the_last_state() {
+async fn a_change_lost_in_a_flood_of_events_is_seen_all_the_same() {
     let host = host();
     let mut receiver = start(&host, "/needed");
-    // More than fs.inotify.max_queued_events (16384 by default) while nobody reads: the task runs
-    // on this very thread, which does not yield here.
-    for _ in 0..9000 {
-        fs::write(host.path().join("needed"), "").unwrap();
-        fs::remove_file(host.path().join("needed")).unwrap();
+    let room = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+    // The task runs on this very thread, which does not yield here: the queue runs over with two
+    // events for each round, and the sentinel's own is lost.
+    for _ in 0..room.trim().parse::<u32>().unwrap() {
+        fs::write(host.path().join("other"), "").unwrap();
+        fs::remove_file(host.path().join("other")).unwrap();
     }
-    fs::write(host.path().join("needed"), "last").unwrap();
-    until(&mut receiver, |state| {
-        present(state) && parts(state).1 == "last"
-    })
-    .await;
+    fs::write(host.path().join("needed"), "").unwrap();
+    until(&mut receiver, present).await;
 }
 
 #[tokio::test]
