@@ -89,16 +89,12 @@ fn older(new: &str, old: &str) -> bool {
     }
 }
 
-fn saw_leases(seen: &mut Seen, mut leases: Vec<LeaseSeen>, now: Now) {
-    for lease in &mut leases {
+fn saw_leases(seen: &mut Seen, leases: Vec<LeaseSeen>, now: Now) {
+    let leases = leases.into_iter().map(|lease| {
         let known = seen.lock.leases.iter().flatten().find(|known| known.uid == lease.uid);
-        if let Some(known) = known
-            && older(&lease.resource_version, &known.resource_version)
-        {
-            *lease = known.clone();
-        }
-    }
-    seen.lock.leases = Some(leases);
+        lock::seen_again(known, lease, now)
+    });
+    seen.lock.leases = Some(leases.collect());
     locks_changed(seen, now);
 }
 
@@ -106,7 +102,7 @@ fn saw_leases(seen: &mut Seen, mut leases: Vec<LeaseSeen>, now: Now) {
 pub(crate) fn saw_lease(seen: &mut Seen, lease: LeaseSeen, now: Now) {
     let leases = seen.lock.leases.get_or_insert_default();
     match leases.iter_mut().find(|known| known.name == lease.name) {
-        Some(known) => *known = lease,
+        Some(known) => *known = lock::seen_again(Some(known), lease, now),
         None => leases.push(lease),
     }
     locks_changed(seen, now);

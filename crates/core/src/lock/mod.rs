@@ -14,6 +14,7 @@ mod budget;
 mod evidence;
 mod hint;
 mod run;
+mod seen;
 mod types;
 
 pub use bid::{
@@ -25,6 +26,7 @@ pub use budget::{
 pub use evidence::{Evidence, broken_by, holder_node_name};
 pub use hint::{HINT_LENGTH, hint};
 pub use run::{Release, Standing, adopted, release_plan, standing};
+pub use seen::seen_again;
 pub use types::{
     Bid, Budget, Count, FIELD_MANAGER_LIMIT, HolderId, HolderNode, LeaseSeen, LockRecord,
     NameTooLong, Unavailable, Waiter,

@@ -1,10 +1,9 @@
-//! The group's slots as a decision sees them, kept up to date from a watch and from the answers to
-//! our own writes. No I/O.
+//! The group's slots as a decision sees them, kept up to date from a watch. No I/O.
 
 use std::collections::BTreeMap;
 
 use dogwatch_core::Now;
-use dogwatch_core::lock::LeaseSeen;
+use dogwatch_core::lock::{LeaseSeen, seen_again};
 use dogwatch_core::name::GroupName;
 use k8s_openapi::api::coordination::v1::Lease;
 
@@ -12,10 +11,7 @@ use super::lease;
 use crate::error::Error;
 use crate::watch::Event;
 
-/// What is known of one group's slots.
-///
-/// Promises: an older version never replaces a newer one, whichever way they came; the moment at
-/// which a slot was seen to become free is kept until it is held again.
+/// What is known of one group's slots; `core`'s `seen_again` says how.
 pub struct Slots {
     group: GroupName,
     seen: BTreeMap<String, LeaseSeen>,
@@ -69,43 +65,9 @@ impl Slots {
         None
     }
 
-    /// Takes the answer to a write of ours, which may be ahead of the watch or behind it.
-    pub fn wrote(&mut self, lease: LeaseSeen, now: Now) {
-        self.put(lease, now);
-    }
-
-    fn put(&mut self, mut lease: LeaseSeen, now: Now) {
-        let known = self
-            .seen
-            .get(&lease.name)
-            .filter(|known| known.uid == lease.uid);
-        if known.is_some_and(|known| is_older(&lease.resource_version, &known.resource_version)) {
-            return;
-        }
-        if lease.holder.is_none() {
-            lease.freed_at = known.and_then(|known| freed_at(known, &lease, now));
-        }
+    fn put(&mut self, lease: LeaseSeen, now: Now) {
+        let lease = seen_again(self.seen.get(&lease.name), lease, now);
         self.seen.insert(lease.name.clone(), lease);
-    }
-}
-
-/// When it became free, as far as this process could see. A free Lease whose call or count changed
-/// was held in between.
-fn freed_at(known: &LeaseSeen, lease: &LeaseSeen, now: Now) -> Option<std::time::Duration> {
-    let same_leaver = known.hint == lease.hint && known.given_back == lease.given_back;
-    if known.holder.is_none() && same_leaver {
-        known.freed_at
-    } else {
-        Some(now.mono)
-    }
-}
-
-/// Whether one version of an object is older than another. Versions are decimal numbers that grow
-/// (KEP-5504 made that a promise); where they are not, the later message wins.
-fn is_older(version: &str, than: &str) -> bool {
-    match (version.parse::<u64>(), than.parse::<u64>()) {
-        (Ok(version), Ok(than)) => version < than,
-        (Ok(_), Err(_)) | (Err(_), Ok(_) | Err(_)) => false,
     }
 }
 
@@ -151,13 +113,6 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_found_free_is_free_since_first_seen() {
-        let mut slots = slots();
-        slots.observe(Event::Restarted(vec![lease(1, None, "")]), at(3));
-        assert_eq!(only(&slots).freed_at, None);
-    }
-
-    #[test]
     fn becoming_free_is_remembered_until_it_is_held_again() {
         let mut slots = slots();
         slots.observe(Event::Restarted(vec![lease(1, Some("node/a"), "")]), at(0));
@@ -167,37 +122,6 @@ mod tests {
         assert_eq!(only(&slots).freed_at, Some(Duration::from_secs(5)));
         slots.observe(Event::Applied(lease(3, Some("node/b"), "node/b")), at(10));
         assert_eq!(only(&slots).freed_at, None);
-    }
-
-    #[test]
-    fn a_hold_that_a_new_list_skipped_still_makes_it_newly_free() {
-        let mut slots = slots();
-        slots.observe(Event::Restarted(vec![lease(1, None, "node/a")]), at(0));
-        slots.observe(Event::Restarted(vec![lease(9, None, "node/c")]), at(7));
-        assert_eq!(only(&slots).freed_at, Some(Duration::from_secs(7)));
-    }
-
-    #[test]
-    fn a_late_message_never_undoes_what_our_own_write_was_answered() {
-        let mut slots = slots();
-        slots.observe(Event::Restarted(vec![lease(1, None, "")]), at(0));
-        let won =
-            lease::seen(&lease(10, Some("node/me"), ""), &GroupName::default_group()).unwrap();
-        slots.wrote(won, at(1));
-        slots.observe(Event::Applied(lease(9, Some("node/other"), "")), at(2));
-        assert_eq!(only(&slots).holder.unwrap().as_str(), "node/me");
-        slots.observe(Event::Applied(lease(11, None, "")), at(3));
-        assert_eq!(only(&slots).holder, None);
-    }
-
-    #[test]
-    fn an_answer_that_comes_after_the_watch_is_old() {
-        let mut slots = slots();
-        slots.observe(Event::Restarted(vec![lease(11, None, "")]), at(0));
-        let won =
-            lease::seen(&lease(10, Some("node/me"), ""), &GroupName::default_group()).unwrap();
-        slots.wrote(won, at(1));
-        assert_eq!(only(&slots).holder, None);
     }
 
     #[test]
