@@ -11,6 +11,7 @@ pub mod condition;
 pub mod decision;
 pub mod drain;
 pub mod duration;
+pub mod explain;
 pub mod limit;
 pub mod lock;
 pub mod name;

@@ -1,0 +1,282 @@
+//! From what asked for a reboot to what is waited for.
+
+use super::deadline::deadline;
+use super::explanation::{Explanation, Line, Topic};
+use super::fleet::{CoordinatorSeen, View, is_true, said};
+use super::words::{age, moment, quoted, since};
+use super::{advice, words};
+use crate::Now;
+use crate::reboot::{NodeSeen, Parsed, Phase, Record};
+
+/// How many slots and names are told one by one.
+pub(super) const NAMED: usize = 5;
+/// Conditions beside the leading ones.
+const TROUBLES: [&str; 2] = ["RebootTriggerUnknown", "SentinelSurvivedReboot"];
+
+/// Explains a node. `None`: the fleet has no such node.
+pub fn explain(view: &View, now: Now) -> Option<Explanation> {
+    let node = view.fleet.node(&view.node)?;
+    let mut chain = Chain {
+        view,
+        node,
+        now,
+        lines: Vec::new(),
+    };
+    chain.asked();
+    if let Some(record) = node.record.get() {
+        chain.phase(record);
+    }
+    chain.says();
+    chain.lock();
+    chain.order();
+    chain.drain();
+    chain.boot();
+    if let Some(record) = node.record.get() {
+        chain.add(Topic::Deadline, deadline(record, now));
+    }
+    chain.conditions();
+    chain.cordon();
+    chain.last();
+    chain.coordinator();
+    Some(Explanation {
+        node: node.name.to_string(),
+        summary: chain.summary(),
+        advice: advice::advice(view, node, now),
+        chain: chain.lines,
+    })
+}
+
+pub(super) struct Chain<'a> {
+    pub(super) view: &'a View,
+    pub(super) node: &'a NodeSeen,
+    pub(super) now: Now,
+    lines: Vec<Line>,
+}
+
+impl Chain<'_> {
+    pub(super) fn add(&mut self, topic: Topic, text: impl Into<String>) {
+        self.lines.push(Line {
+            topic,
+            text: text.into(),
+        });
+    }
+
+    pub(super) fn record_phase(&self) -> Option<Phase> {
+        self.node.record.get().map(|record| record.phase)
+    }
+
+    fn summary(&self) -> String {
+        let name = &self.node.name;
+        match &self.node.record {
+            Parsed::Absent => match &self.node.request {
+                Parsed::Absent => format!("{name}: nothing is under way"),
+                Parsed::Is(_) | Parsed::Bad { .. } => {
+                    format!("{name}: a reboot is requested and not taken up")
+                }
+            },
+            Parsed::Bad { .. } => {
+                format!("{name}: stopped, because the record of its reboot cannot be read")
+            }
+            Parsed::Is(record) => {
+                let reason = said(self.node).map(|condition| format!(": {}", condition.reason));
+                let age = age(self.now.since(record.since));
+                format!(
+                    "{name}: {} for {age}{}",
+                    record.phase.as_str(),
+                    reason.unwrap_or_default()
+                )
+            }
+        }
+    }
+
+    fn asked(&mut self) {
+        if let Some(record) = self.node.record.get() {
+            let by = record
+                .trigger
+                .requester
+                .as_deref()
+                .map(|by| format!(" by {by}"));
+            self.add(
+                Topic::Asked,
+                format!(
+                    "{}{}: {}, {}",
+                    record.trigger.source,
+                    by.unwrap_or_default(),
+                    quoted(&record.trigger.reason),
+                    since(record.planned, self.now)
+                ),
+            );
+        }
+        match &self.node.request {
+            Parsed::Is(request) if self.node.record.get().is_none() => {
+                let text = match request.not_before {
+                    Some(at) => format!(", {}", words::due(at, self.now)),
+                    None => String::new(),
+                };
+                let (by, reason) = (&request.requester, quoted(&request.reason));
+                self.add(Topic::Asked, format!("request by {by}: {reason}{text}"));
+            }
+            Parsed::Bad { why } => {
+                let text =
+                    format!("annotation dogwatch.dev/reboot-requested cannot be read: {why}");
+                self.add(Topic::Asked, text);
+            }
+            Parsed::Absent if self.node.record == Parsed::Absent => self.add(
+                Topic::Asked,
+                "nothing that shows here (sentinels are seen by the node's coordinator only)",
+            ),
+            Parsed::Absent | Parsed::Is(_) => {}
+        }
+    }
+
+    fn phase(&mut self, record: &Record) {
+        let mut text = format!(
+            "{} {}",
+            record.phase.as_str(),
+            since(record.since, self.now)
+        );
+        if record.attempts > 0 {
+            text.push_str(", attempt ");
+            text.push_str(&record.attempts.to_string());
+        }
+        if record.deleting {
+            text.push_str(", what is left is deleted (--on-drain-timeout delete)");
+        }
+        if record.forced {
+            text.push_str(", the drain was cut short (--on-drain-timeout force)");
+        }
+        self.add(Topic::Phase, text);
+    }
+
+    fn says(&mut self) {
+        if let Some(condition) = said(self.node) {
+            self.add(
+                Topic::Says,
+                format!("{}: {}", condition.reason, condition.message),
+            );
+            return;
+        }
+        match &self.node.record {
+            Parsed::Bad { why } => {
+                self.add(
+                    Topic::Says,
+                    format!("annotation dogwatch.dev/reboot cannot be read: {why}"),
+                );
+            }
+            Parsed::Is(record) if !record.message.is_empty() => {
+                self.add(Topic::Says, record.message.clone());
+            }
+            Parsed::Is(_) | Parsed::Absent => {}
+        }
+    }
+
+    fn drain(&mut self) {
+        let drains = matches!(
+            self.record_phase(),
+            Some(Phase::Draining | Phase::Rebooting)
+        );
+        if let (true, Some(on_node)) = (drains, &self.view.on_node) {
+            for text in on_node.waits_for(self.now) {
+                self.add(Topic::Drain, text);
+            }
+        }
+    }
+
+    fn boot(&mut self) {
+        let posted = match &self.node.boot_id {
+            Some(boot) => boot.to_string(),
+            None => "none".into(),
+        };
+        let Some(record) = self.node.record.get() else {
+            return self.add(Topic::Boot, format!("{posted} (as the kubelet posted it)"));
+        };
+        let ended = &record.boot_id;
+        let text = if self.node.boot_id.as_ref() == Some(ended) {
+            match record.phase {
+                Phase::Waiting | Phase::Draining => format!("{ended} is to be ended"),
+                Phase::Rebooting => {
+                    format!("{ended} is to be ended, and is still the last that the kubelet posted")
+                }
+                Phase::Returning => {
+                    format!("{ended} has ended; the kubelet has not posted the new one yet")
+                }
+            }
+        } else {
+            format!("{ended} is to be ended; the kubelet has posted {posted}")
+        };
+        self.add(Topic::Boot, text);
+    }
+
+    fn conditions(&mut self) {
+        for condition in TROUBLES.iter().filter_map(|kind| is_true(self.node, kind)) {
+            let text = format!(
+                "{} ({}): {}",
+                condition.kind, condition.reason, condition.message
+            );
+            self.add(Topic::Condition, text);
+        }
+    }
+
+    fn cordon(&mut self) {
+        let ours = self
+            .node
+            .record
+            .get()
+            .is_some_and(|record| record.cordoned_by_us);
+        if self.node.unschedulable && !ours {
+            self.add(
+                Topic::Cordon,
+                "the node is cordoned, and not by Dogwatch: nobody here will uncordon it",
+            );
+        }
+        if self.node.keep_cordoned {
+            self.add(
+                Topic::Cordon,
+                "annotation dogwatch.dev/keep-cordoned: it stays cordoned after the reboot",
+            );
+        }
+    }
+
+    fn last(&mut self) {
+        match &self.node.last {
+            Parsed::Absent => {}
+            Parsed::Bad { why } => {
+                self.add(
+                    Topic::Last,
+                    format!("annotation dogwatch.dev/last-reboot cannot be read: {why}"),
+                );
+            }
+            Parsed::Is(last) => {
+                let took = last.finished.duration_since(last.planned);
+                let took = std::time::Duration::try_from(took).unwrap_or_default();
+                let text = format!(
+                    "{} at {}, {} after it was wanted ({}); boot {} → {}",
+                    last.outcome.as_str(),
+                    moment(last.finished),
+                    age(took),
+                    quoted(&last.trigger.reason),
+                    last.old_boot_id,
+                    last.new_boot_id
+                );
+                self.add(Topic::Last, text);
+            }
+        }
+    }
+
+    fn coordinator(&mut self) {
+        match &self.view.coordinator {
+            CoordinatorSeen::Unknown | CoordinatorSeen::NoDaemonSet => {}
+            CoordinatorSeen::NoPod => self.add(
+                Topic::Coordinator,
+                "no pod of its DaemonSet is on this node",
+            ),
+            CoordinatorSeen::Pod { name, ready, state } => {
+                let ready = if *ready { "ready" } else { "not ready" };
+                self.add(
+                    Topic::Coordinator,
+                    format!("pod {name} is {state}, {ready}"),
+                );
+            }
+        }
+    }
+}

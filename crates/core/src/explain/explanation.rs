@@ -1,0 +1,76 @@
+//! What an explanation says.
+
+use serde::Serialize;
+
+/// Why a node stands where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// Which node.
+    pub node: String,
+    /// One sentence.
+    pub summary: String,
+    /// From what asked to what is waited for.
+    pub chain: Vec<Line>,
+    /// What a person can do; empty where there is nothing but to wait.
+    pub advice: Vec<String>,
+}
+
+/// One link of the chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Line {
+    /// What it is about.
+    pub topic: Topic,
+    /// A sentence.
+    pub text: String,
+}
+
+/// What a line is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Topic {
+    /// What asked for the reboot.
+    Asked,
+    /// The phase, and since when.
+    Phase,
+    /// What the node's own decision says.
+    Says,
+    /// Who holds which Lease.
+    Lock,
+    /// Who waits for it, in which order.
+    Order,
+    /// What the drain waits for.
+    Drain,
+    /// The boot ids.
+    Boot,
+    /// When the wait ends at the latest.
+    Deadline,
+    /// How the last reboot ended.
+    Last,
+    /// A condition that is `True` beside those.
+    Condition,
+    /// The cordon, where it is not Dogwatch's.
+    Cordon,
+    /// The node's coordinator.
+    Coordinator,
+}
+
+impl Topic {
+    /// As it is printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Topic::Asked => "asked",
+            Topic::Phase => "phase",
+            Topic::Says => "says",
+            Topic::Lock => "lock",
+            Topic::Order => "order",
+            Topic::Drain => "drain",
+            Topic::Boot => "boot",
+            Topic::Deadline => "deadline",
+            Topic::Last => "last",
+            Topic::Condition => "condition",
+            Topic::Cordon => "cordon",
+            Topic::Coordinator => "coordinator",
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What was read of the cluster, and what follows from it for one node.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::condition::Condition;
+use crate::lock::{self, HolderId, LeaseSeen, Waiter};
+use crate::name::{GroupName, NodeName};
+use crate::reboot::{NodeSeen, Phase};
+
+use super::pods::OnNode;
+
+/// The leading conditions, the one that says most first. Names of KEP-5683.
+const LEADING: [&str; 3] = [
+    "MaintenanceInProgress",
+    "DrainInProgress",
+    "MaintenancePlanned",
+];
+
+/// Every node and every slot.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Fleet {
+    /// All Nodes.
+    pub nodes: Vec<NodeSeen>,
+    /// All Leases of Dogwatch's in its namespace that are a group's slot.
+    pub leases: Vec<LeaseRow>,
+}
+
+/// One slot, and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseRow {
+    /// The group it belongs to.
+    pub group: GroupName,
+    /// The Lease.
+    pub lease: LeaseSeen,
+}
+
+/// Everything that an explanation is made from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct View {
+    /// The node in question.
+    pub node: NodeName,
+    /// The cluster.
+    pub fleet: Fleet,
+    /// What is on the node; `None`: it could not be, or need not be, looked at.
+    pub on_node: Option<OnNode>,
+    /// The node's coordinator.
+    pub coordinator: CoordinatorSeen,
+}
+
+/// What the API shows of the coordinator that should run on the node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CoordinatorSeen {
+    /// It could not be looked at.
+    Unknown,
+    /// There is no DaemonSet of coordinators in Dogwatch's namespace: none is installed there, or
+    /// they run some other way.
+    NoDaemonSet,
+    /// There is a DaemonSet, and no pod of it on this node.
+    NoPod,
+    /// Its pod.
+    Pod {
+        /// `namespace/name`.
+        name: String,
+        /// Whether it is Ready.
+        ready: bool,
+        /// Its phase, or what its container waits for.
+        state: String,
+    },
+}
+
+impl Fleet {
+    /// The node of this name.
+    pub fn node(&self, name: &NodeName) -> Option<&NodeSeen> {
+        self.nodes.iter().find(|node| node.name == *name)
+    }
+
+    /// The slot that this node holds, in whatever group.
+    pub(super) fn held_by(&self, node: &NodeName) -> Option<&LeaseRow> {
+        let holder = HolderId::node(node);
+        self.leases
+            .iter()
+            .find(|row| row.lease.holder.as_ref() == Some(&holder))
+    }
+
+    /// The group's slots, the lowest first.
+    pub(super) fn slots(&self, group: &GroupName) -> Vec<&LeaseRow> {
+        let mut slots: Vec<&LeaseRow> = self
+            .leases
+            .iter()
+            .filter(|row| row.group == *group)
+            .collect();
+        slots.sort_by_key(|row| row.lease.slot);
+        slots
+    }
+
+    /// The Node that this Lease is held for, if its holder is a node.
+    pub(super) fn holder(&self, lease: &LeaseSeen) -> Option<Result<&NodeSeen, NodeName>> {
+        let name = lock::holder_node_name(lease)?;
+        Some(self.node(&name).ok_or(name))
+    }
+
+    /// The group's nodes that wait for the lock, in the order in which a leaver calls them.
+    pub(super) fn queue(&self, group: &GroupName) -> Vec<&NodeSeen> {
+        let waiting: BTreeMap<HolderId, &NodeSeen> = self
+            .nodes
+            .iter()
+            .filter(|node| node.group == *group && in_queue(node))
+            .map(|node| (HolderId::node(&node.name), node))
+            .collect();
+        let waiters: Vec<Waiter> = waiting.values().map(|node| waiter(node)).collect();
+        // The hint leaves its writer out; nobody here is one.
+        let nobody = HolderId::new("explain").expect("seven bytes");
+        lock::hint(&waiters, &nobody, waiters.len())
+            .iter()
+            .filter_map(|called| waiting.get(called).copied())
+            .collect()
+    }
+
+    /// The place of each waiting node in its group's queue, from 1.
+    pub(super) fn places(&self) -> BTreeMap<&NodeName, usize> {
+        let groups: BTreeSet<&GroupName> = self.nodes.iter().map(|node| &node.group).collect();
+        let queues = groups.into_iter().map(|group| self.queue(group));
+        queues
+            .flat_map(|queue| queue.into_iter().zip(1..))
+            .map(|(node, place)| (&node.name, place))
+            .collect()
+    }
+}
+
+/// Waiting for the lock, and not pausing after a failure.
+pub(super) fn in_queue(node: &NodeSeen) -> bool {
+    node.record
+        .get()
+        .is_some_and(|record| record.phase == Phase::Waiting && record.retry_after.is_none())
+}
+
+fn waiter(node: &NodeSeen) -> Waiter {
+    Waiter {
+        holder: HolderId::node(&node.name),
+        control_plane: node.control_plane,
+        since: node.record.get().map(|record| record.since),
+    }
+}
+
+/// A condition of this type that is `True`.
+pub(super) fn is_true<'a>(node: &'a NodeSeen, kind: &str) -> Option<&'a Condition> {
+    node.conditions
+        .iter()
+        .find(|condition| condition.kind == kind && condition.status == "True")
+}
+
+/// What the node's own decision says: the reason and message of its leading condition.
+pub(super) fn said(node: &NodeSeen) -> Option<&Condition> {
+    LEADING.iter().find_map(|kind| is_true(node, kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testkit::{fleet, held, node, waiting};
+    use super::*;
+
+    #[test]
+    fn the_queue_is_in_the_order_in_which_a_leaver_calls() {
+        let fleet = fleet(
+            vec![
+                waiting("late", 50),
+                waiting("early", 10),
+                node("idle"),
+                waiting("tie", 50),
+            ],
+            vec![],
+        );
+        let names: Vec<&str> = fleet
+            .queue(&GroupName::default_group())
+            .iter()
+            .map(|node| node.name.as_str())
+            .collect();
+        assert_eq!(names, ["early", "late", "tie"]);
+    }
+
+    #[test]
+    fn who_pauses_after_a_failure_is_not_in_the_queue() {
+        let mut paused = waiting("paused", 10);
+        if let crate::reboot::Parsed::Is(record) = &mut paused.record {
+            record.retry_after = jiff::Timestamp::from_second(99).ok();
+        }
+        assert!(
+            fleet(vec![paused], vec![])
+                .queue(&GroupName::default_group())
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_lease_is_found_by_its_holder() {
+        let fleet = fleet(vec![node("n1")], vec![held(0, "n1", 5)]);
+        let n1 = NodeName::new("n1").unwrap();
+        assert_eq!(fleet.held_by(&n1).unwrap().lease.name, "dogwatch-default-0");
+        assert!(fleet.held_by(&NodeName::new("n2").unwrap()).is_none());
+    }
+
+    #[test]
+    fn a_holder_whose_node_is_not_there_is_named() {
+        let fleet = fleet(vec![], vec![held(0, "gone", 5)]);
+        let row = &fleet.leases[0];
+        assert_eq!(
+            fleet.holder(&row.lease),
+            Some(Err(NodeName::new("gone").unwrap()))
+        );
+    }
+}

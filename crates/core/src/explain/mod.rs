@@ -1,0 +1,32 @@
+//! "Why is nothing happening?", answered from what stands on the cluster.
+//!
+//! **For:** [`explain`], the chain from what asked for a reboot to what is waited for, with what a
+//! person can do; and [`status`], one line for each node and lock.
+//! **May touch:** nothing; what was read is passed in, and so is the time.
+//! **Promises:** the reason shown is the one that the node's own decision wrote (its leading
+//! condition), never a guess beside it; what cannot be known from outside the node is said to be so;
+//! the same view and time give the same text.
+//!
+//! Serves S7. Source: specification §7.
+
+mod advice;
+mod chain;
+mod deadline;
+mod explanation;
+mod fleet;
+mod locks;
+mod pods;
+mod status;
+#[cfg(test)]
+mod testkit;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use chain::explain;
+pub use deadline::{DRAIN_TIMEOUT, GATE_TIMEOUT, REBOOT_TIMEOUT};
+pub use explanation::{Explanation, Line, Topic};
+pub use fleet::{CoordinatorSeen, Fleet, LeaseRow, View};
+pub use pods::OnNode;
+pub use status::{LastRow, LockRow, NodeRow, Status, status};
+pub use words::{age, moment};

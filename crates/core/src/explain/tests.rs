@@ -1,0 +1,250 @@
+//! Explanations, word for word.
+
+use super::testkit::*;
+use super::*;
+use crate::lock::HolderId;
+use crate::name::GroupName;
+use crate::reboot::{LastReboot, NodeSeen, Outcome, Parsed, Phase, Request, Trigger};
+
+fn text(explanation: &Explanation) -> Vec<String> {
+    let lines = explanation.chain.iter();
+    lines
+        .map(|line| format!("{}: {}", line.topic.as_str(), line.text))
+        .collect()
+}
+
+fn explained(name: &str, nodes: Vec<NodeSeen>, leases: Vec<LeaseRow>) -> Explanation {
+    explain(&view(name, fleet(nodes, leases)), now(70)).unwrap()
+}
+
+fn blocked_holder() -> NodeSeen {
+    let said = (
+        "DrainBlocked",
+        "1 pods gone, 1 to go; shop/db is held up by PodDisruptionBudget shop/db",
+    );
+    in_phase("n1", Phase::Draining, 20, said)
+}
+
+#[test]
+fn a_waiting_node_is_explained_down_to_what_holds_its_holder_up() {
+    let nodes = vec![blocked_holder(), waiting("n2", 10), waiting("n3", 40)];
+    let explanation = explained("n3", nodes, vec![held(0, "n1", 20)]);
+    assert_eq!(explanation.summary, "n3: waiting for 30s: LockHeldByOther");
+    assert_eq!(
+        text(&explanation),
+        [
+            "asked: sentinel:/run/reboot-needed: \"kernel 6.18\", since 1970-01-01 00:00:40Z (30s)",
+            "phase: waiting since 1970-01-01 00:00:40Z (30s)",
+            "says: LockHeldByOther: waits for the lock; held: dogwatch-default-0 by node/n1",
+            "lock: dogwatch-default-0 is held by node/n1 since 1970-01-01 00:00:20Z (50s) (at most 1 at once); n1 is draining: DrainBlocked: 1 pods gone, 1 to go; shop/db is held up by PodDisruptionBudget shop/db",
+            "order: 2nd of 2 that wait; before it: n2",
+            "boot: old-boot is to be ended",
+            "deadline: none: nothing is touched while it waits for the lock",
+        ]
+    );
+    assert_eq!(
+        explanation.advice,
+        ["for what holds the holder up: dogwatch explain node/n1"]
+    );
+}
+
+#[test]
+fn a_drain_names_its_deadline_and_how_to_call_it_off() {
+    let explanation = explained("n1", vec![blocked_holder()], vec![held(0, "n1", 20)]);
+    let lines = text(&explanation);
+    assert!(lines.contains(&"lock: holds dogwatch-default-0 since 1970-01-01 00:00:20Z (50s), at most 1 of group default at once".to_owned()), "{lines:#?}");
+    assert!(
+        lines.iter().any(|line| line
+            .starts_with("deadline: at 1970-01-01 01:00:20Z (in 59m), if --drain-timeout")),
+        "{lines:#?}"
+    );
+    assert!(
+        explanation.advice[0].contains("kubectl uncordon n1"),
+        "{:?}",
+        explanation.advice
+    );
+}
+
+#[test]
+fn a_lock_without_a_node_behind_it_is_said_to_be_so() {
+    let mut foreign = free(1);
+    foreign.lease.holder = HolderId::new("api/host-7").ok();
+    let leases = vec![held(0, "gone", 5), foreign];
+    let lines = text(&explained("n2", vec![waiting("n2", 10)], leases));
+    assert!(
+        lines[3].ends_with("Node gone does not exist: whoever waits clears it"),
+        "{lines:#?}"
+    );
+    assert!(
+        lines[4].ends_with("dogwatch-default-1 is held by api/host-7, which is no node"),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn a_reboot_that_failed_says_what_only_a_person_can_do() {
+    let said = ("RebootFailed", "no new boot after 2 attempts");
+    let explanation = explained(
+        "n1",
+        vec![in_phase("n1", Phase::Rebooting, 20, said)],
+        vec![held(0, "n1", 20)],
+    );
+    assert!(
+        explanation.advice[0].contains("by hand"),
+        "{explanation:#?}"
+    );
+    let lines = text(&explanation);
+    assert!(
+        lines.contains(
+            &"boot: old-boot is to be ended, and is still the last that the kubelet posted"
+                .to_owned()
+        ),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn an_idle_node_tells_what_is_known_and_how_to_ask() {
+    let mut idle = node("n1");
+    idle.unschedulable = true;
+    idle.last = Parsed::Is(LastReboot {
+        outcome: Outcome::Rebooted,
+        planned: at(10),
+        finished: at(40),
+        old_boot_id: boot("a"),
+        new_boot_id: boot("b"),
+        trigger: Trigger {
+            source: "request".into(),
+            reason: "new kernel".into(),
+            requester: None,
+        },
+        fingerprints: std::collections::BTreeMap::new(),
+    });
+    let explanation = explained("n1", vec![idle], vec![]);
+    assert_eq!(explanation.summary, "n1: nothing is under way");
+    assert_eq!(
+        text(&explanation),
+        [
+            "asked: nothing that shows here (sentinels are seen by the node's coordinator only)",
+            "boot: old-boot (as the kubelet posted it)",
+            "cordon: the node is cordoned, and not by Dogwatch: nobody here will uncordon it",
+            "last: Rebooted at 1970-01-01 00:00:40Z, 30s after it was wanted (\"new kernel\"); boot a → b",
+        ]
+    );
+    assert_eq!(
+        explanation.advice,
+        ["to reboot it: dogwatch reboot n1 --reason …"]
+    );
+}
+
+#[test]
+fn a_request_without_a_coordinator_points_at_the_coordinator() {
+    let mut asked = node("n1");
+    asked.request = Parsed::Is(Request {
+        reason: String::new(),
+        requester: "ann".into(),
+        not_before: None,
+    });
+    let mut seen = view("n1", fleet(vec![asked], vec![]));
+    seen.coordinator = CoordinatorSeen::NoPod;
+    let explanation = explain(&seen, now(70)).unwrap();
+    assert_eq!(
+        explanation.summary,
+        "n1: a reboot is requested and not taken up"
+    );
+    assert!(
+        explanation.advice[0].starts_with("no coordinator runs on this node"),
+        "{explanation:#?}"
+    );
+    seen.coordinator = CoordinatorSeen::NoDaemonSet;
+    let explanation = explain(&seen, now(70)).unwrap();
+    assert!(
+        explanation.advice[0].contains("is --namespace right?"),
+        "{explanation:#?}"
+    );
+}
+
+#[test]
+fn an_annotation_that_cannot_be_read_is_named_with_the_way_to_remove_it() {
+    for (key, record) in [
+        ("dogwatch.dev/reboot", true),
+        ("dogwatch.dev/reboot-requested", false),
+    ] {
+        let mut broken = node("n1");
+        if record {
+            broken.record = Parsed::Bad {
+                why: "expected value".into(),
+            };
+        } else {
+            broken.request = Parsed::Bad {
+                why: "expected value".into(),
+            };
+        }
+        let explanation = explained("n1", vec![broken], vec![]);
+        let line = format!("annotation {key} cannot be read: expected value");
+        assert!(
+            explanation.chain.iter().any(|l| l.text == line),
+            "{explanation:#?}"
+        );
+        let remove = format!("kubectl annotate node n1 {key}-");
+        assert!(explanation.advice[0].contains(&remove), "{explanation:#?}");
+    }
+}
+
+#[test]
+fn a_group_without_leases_and_a_lease_given_back_are_told_apart() {
+    let none = text(&explained("n2", vec![waiting("n2", 10)], vec![]));
+    assert!(
+        none.contains(&"lock: group default has no Lease yet".to_owned()),
+        "{none:#?}"
+    );
+    let mut back = free(0);
+    back.lease.given_back = 3;
+    let lines = text(&explained("n2", vec![waiting("n2", 10)], vec![back]));
+    assert!(
+        lines[3].contains("the last 3 to win it found too many nodes out"),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn many_slots_and_names_are_cut() {
+    let leases = (0..9)
+        .map(|slot| held(slot, &format!("h{slot}"), 5))
+        .collect();
+    let nodes = (0..9).map(|n| waiting(&format!("w{n}"), n)).collect();
+    let lines = text(&explained("w8", nodes, leases));
+    assert!(
+        lines.contains(&"lock: and 4 more slots".to_owned()),
+        "{lines:#?}"
+    );
+    assert!(
+        lines.contains(
+            &"order: 9th of 9 that wait; before it: w0, w1, w2, w3, w4, and 3 more".to_owned()
+        ),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn another_groups_queue_and_slots_are_left_out() {
+    let mut other = waiting("cp", 1);
+    other.group = GroupName::control_plane();
+    let lines = text(&explained(
+        "n2",
+        vec![waiting("n2", 10), other],
+        vec![free(0)],
+    ));
+    assert!(
+        lines.contains(&"order: 1st of 1 that wait".to_owned()),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn a_node_that_is_not_there_is_not_explained() {
+    assert_eq!(
+        explain(&view("n9", fleet(vec![node("n1")], vec![])), now(0)),
+        None
+    );
+}
