@@ -7,3 +7,5 @@
 
 pub mod api;
 pub mod clock;
+pub mod seed;
+pub mod world;
