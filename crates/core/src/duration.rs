@@ -34,7 +34,9 @@ pub enum DurationError {
     #[error("the duration {0:?} lacks a unit: write it like 90s, 10m or 1h30m")]
     NoUnit(String),
     /// A unit that Go does not know; days are the one that people try.
-    #[error("the duration {text:?} has the unit {unit:?}: use h, m, s, ms, us or ns (a day is 24h)")]
+    #[error(
+        "the duration {text:?} has the unit {unit:?}: use h, m, s, ms, us or ns (a day is 24h)"
+    )]
     UnknownUnit {
         /// The whole text.
         text: String,
@@ -180,9 +182,15 @@ mod tests {
             ("3us", Duration::from_micros(3)),
             ("3µs", Duration::from_micros(3)),
             ("3μs", Duration::from_micros(3)),
-            ("0.3333333333333333333h", Duration::from_nanos(1_199_999_999_999)),
+            (
+                "0.3333333333333333333h",
+                Duration::from_nanos(1_199_999_999_999),
+            ),
             ("1m1h", Duration::from_mins(61)),
-            ("9223372036854775807ns", Duration::from_nanos(i64::MAX as u64)),
+            (
+                "9223372036854775807ns",
+                Duration::from_nanos(i64::MAX as u64),
+            ),
         ];
         for (text, expected) in table {
             assert_eq!(parse(text), Ok(expected), "{text}");
@@ -212,7 +220,9 @@ mod tests {
 
     #[test]
     fn it_prints_the_shortest_go_form() {
-        for text in ["0s", "1m30s", "10m", "1h30m", "500ms", "24h", "1s500ms", "3us", "7ns"] {
+        for text in [
+            "0s", "1m30s", "10m", "1h30m", "500ms", "24h", "1s500ms", "3us", "7ns",
+        ] {
             assert_eq!(format(parse(text).unwrap()), text);
         }
     }
