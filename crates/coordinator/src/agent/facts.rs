@@ -51,9 +51,7 @@ pub(crate) fn apply(seen: &mut Seen, fact: Fact, now: Now) {
         Fact::Attachments(left) => seen.attachments = Some(left),
         Fact::Gates(shut) => seen.gates = Some(shut),
         Fact::CommandEnded(attempt, end) => command_ended(seen, attempt, end),
-        Fact::CommandNeverBegun(attempt, why) => {
-            seen.run.command = CommandSeen::FailedToStart { attempt, why };
-        }
+        Fact::CommandNeverBegun(attempt, why) => command_never_begun(seen, attempt, why),
         Fact::Trouble(what, trouble) => saw_trouble(seen, what, trouble),
     }
 }
@@ -68,7 +66,7 @@ fn saw_node(seen: &mut Seen, node: NodeFact, now: Now) {
     }
     seen.node = node;
     if let NodeFact::There(node) = &seen.node {
-        seen.run.saw(node.record.get());
+        seen.run.saw(node.record.get(), now);
         seen.run.ready_since = ready_since(node, seen, now.mono);
     }
 }
@@ -112,8 +110,9 @@ fn locks_changed(seen: &mut Seen, now: Now) {
     let leases = seen.lock.leases.as_deref().unwrap_or_default();
     let mine = lock::held_by(leases, &seen.run.holder);
     seen.lock.won = mine.map(|_| seen.lock.won.unwrap_or(now.mono));
-    let all_held = !leases.is_empty() && leases.iter().all(|lease| lease.holder.is_some());
-    seen.run.waiting_since = (mine.is_none() && all_held)
+    // Slots above our own maximum may be free and are of no use to us.
+    let held = leases.iter().any(|lease| lease.holder.is_some());
+    seen.run.waiting_since = (mine.is_none() && held)
         .then(|| seen.run.waiting_since.unwrap_or(now.mono));
     let settled = seen.lock.unsettled.as_ref().is_some_and(|name| {
         leases.iter().any(|lease| lease.name == *name && lease.holder.is_some())
@@ -134,6 +133,15 @@ fn command_ended(seen: &mut Seen, attempt: u32, end: CommandEnd) {
         && *started == attempt
     {
         *ended = Some(end);
+    }
+}
+
+/// News of an older attempt must not hide that a newer one was started.
+fn command_never_begun(seen: &mut Seen, attempt: u32, why: String) {
+    if let CommandSeen::Started { attempt: started, .. } = &seen.run.command
+        && *started == attempt
+    {
+        seen.run.command = CommandSeen::FailedToStart { attempt, why };
     }
 }
 

@@ -6,7 +6,7 @@ use dogwatch_core::Now;
 use dogwatch_core::drain::DrainConfig;
 use dogwatch_core::lock::{HolderNode, LeaseSeen};
 use dogwatch_core::name::GroupName;
-use dogwatch_core::reboot::{CountSeen, HolderSeen, Look, Seen};
+use dogwatch_core::reboot::{self, CountSeen, HolderSeen, Look, Seen};
 use dogwatch_k8s::lock::{LockClient, Slots};
 use dogwatch_k8s::{Error, drain, node};
 use futures::StreamExt as _;
@@ -67,13 +67,14 @@ struct Drain {
 
 impl Observers {
     /// Starts what is asked for, and ends what is not; a fact that nobody looks at is forgotten.
-    pub(super) fn ensure(&mut self, looks: &[Look], group: &GroupName, eyes: &Eyes, seen: &mut Seen) {
+    pub(super) fn ensure(&mut self, looks: &[Look], eyes: &Eyes, seen: &mut Seen) {
+        let moved = moved(self.running.iter().map(|(look, _)| look), looks);
         self.running.retain(|(look, _)| looks.contains(look));
-        forget(seen, looks);
+        forget(seen, looks, moved);
         self.ensure_drain(looks, eyes);
         for look in looks {
             if !self.running.iter().any(|(running, _)| running == look) {
-                self.running.extend(start(look, group, eyes).map(|running| (look.clone(), running)));
+                self.running.extend(start(look, eyes).map(|running| (look.clone(), running)));
             }
         }
     }
@@ -82,7 +83,7 @@ impl Observers {
         let wanted = looks.iter().find_map(|look| match look {
             Look::Drain { delete } => Some(*delete),
             Look::Locks { .. }
-            | Look::GroupSize
+            | Look::GroupSize { .. }
             | Look::Count { .. }
             | Look::Holder { .. }
             | Look::Attachments { .. }
@@ -101,9 +102,9 @@ impl Observers {
 }
 
 /// A stale fact is worse than none: the next look begins with nothing known.
-fn forget(seen: &mut Seen, looks: &[Look]) {
+fn forget(seen: &mut Seen, looks: &[Look], moved: bool) {
     let has = |wanted: fn(&Look) -> bool| looks.iter().any(wanted);
-    if !has(|look| matches!(look, Look::Locks { .. })) {
+    if moved || !has(|look| matches!(look, Look::Locks { .. })) {
         seen.lock.leases = None;
         seen.lock.count = None;
         seen.lock.holder = None;
@@ -119,19 +120,37 @@ fn forget(seen: &mut Seen, looks: &[Look]) {
     if !has(|look| matches!(look, Look::Gates { .. })) {
         seen.gates = None;
     }
-    if looks.is_empty() {
+    if moved || looks.is_empty() {
         seen.lock.group_size = None;
         seen.trouble.clear();
     }
 }
 
-fn start(look: &Look, group: &GroupName, eyes: &Eyes) -> Option<Running> {
+/// Whether another group's Leases are asked for than before.
+fn moved<'a>(before: impl Iterator<Item = &'a Look>, now: &[Look]) -> bool {
+    match (before.filter_map(group_of).next(), now.iter().find_map(group_of)) {
+        (Some(before), Some(now)) => before != now,
+        (Some(_) | None, None) | (None, Some(_)) => false,
+    }
+}
+
+fn group_of(look: &Look) -> Option<&GroupName> {
+    match look {
+        Look::Locks { group, .. } | Look::GroupSize { group } => Some(group),
+        Look::Count { .. }
+        | Look::Holder { .. }
+        | Look::Drain { .. }
+        | Look::Attachments { .. }
+        | Look::Gates { .. } => None,
+    }
+}
+
+fn start(look: &Look, eyes: &Eyes) -> Option<Running> {
     let eyes = eyes.clone();
-    let group = group.clone();
     Some(match look {
-        Look::Locks { slots } => Running::spawn(locks(eyes, group, *slots)),
-        Look::GroupSize => Running::spawn(group_size(eyes, group)),
-        Look::Count { lease, .. } => Running::spawn(count(eyes, group, lease.as_ref().clone())),
+        Look::Locks { group, slots } => Running::spawn(locks(eyes, group.clone(), *slots)),
+        Look::GroupSize { group } => Running::spawn(group_size(eyes, group.clone())),
+        Look::Count { lease, .. } => Running::spawn(count(eyes, lease.as_ref().clone())),
         Look::Holder { lease } => Running::spawn(holder(eyes, lease.as_ref().clone())),
         Look::Drain { .. } => return None,
         Look::Attachments { claims } => Running::spawn(attachments(eyes, claims.clone())),
@@ -195,7 +214,8 @@ async fn group_size(eyes: Eyes, group: GroupName) {
     eyes.tell(Fact::GroupSize(size));
 }
 
-async fn count(eyes: Eyes, group: GroupName, lease: LeaseSeen) {
+async fn count(eyes: Eyes, lease: LeaseSeen) {
+    let group = reboot::group_of_lease(&lease.name).unwrap_or_else(GroupName::default_group);
     let read = || eyes.locks.count_reads(&lease, &group);
     let (reads, sent) = eyes.read("counting who is out", read).await;
     let count = dogwatch_core::lock::count(&reads, eyes.locks.holder());

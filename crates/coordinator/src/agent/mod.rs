@@ -169,8 +169,7 @@ impl Agent {
             self.take_all();
             let decision = self.decide();
             self.announce(&decision);
-            let group = self.group();
-            self.observers.ensure(&decision.looks, &group, &self.eyes, &mut self.seen);
+            self.observers.ensure(&decision.looks, &self.eyes, &mut self.seen);
             match self.step(&decision).await {
                 Step::Again => pause = FIRST_PAUSE,
                 Step::Wait => {
@@ -219,10 +218,7 @@ impl Agent {
     }
 
     fn group(&self) -> GroupName {
-        match &self.seen.node {
-            NodeFact::There(node) => node.group.clone(),
-            NodeFact::NotYet | NodeFact::Gone => GroupName::default_group(),
-        }
+        reboot::lock_group(&self.seen).unwrap_or_else(GroupName::default_group)
     }
 
     fn take_all(&mut self) {
@@ -302,6 +298,7 @@ fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<dogwatch_core::nam
             holder,
             jitter: jitter(seed_of(run), 0),
             owned: false,
+            phase: None,
             permit: None,
             adopted_attempt: None,
             command: CommandSeen::None,

@@ -2,7 +2,7 @@
 
 use super::Drain;
 use super::pod::Standing;
-use super::types::{Blocked, PodSeen, Progress};
+use super::types::{Blocked, PodSeen, Progress, Way};
 use super::waiting::Waiting;
 
 impl Drain {
@@ -10,6 +10,7 @@ impl Drain {
     pub fn progress(&self) -> Progress {
         let mut progress = Progress {
             listed: self.listed,
+            deleting: self.way == Way::Delete,
             gone: self.gone,
             dropped: self.dropped.clone(),
             lookups_failed: self.lookups.failed().collect(),

@@ -252,6 +252,8 @@ pub struct Dropped {
 pub struct Progress {
     /// The initial list is complete.
     pub listed: bool,
+    /// The rest is deleted instead of evicted.
+    pub deleting: bool,
     /// Pods on the wait list.
     pub waiting: Vec<PodRef>,
     /// How many pods left the node since the drain began.

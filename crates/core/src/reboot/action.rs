@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::record::{LastReboot, Record};
 use crate::lock::{LeaseSeen, LockRecord};
+use crate::name::GroupName;
 
 /// One write. The loop performs a decision's actions in order and stops at the first that fails.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,11 +76,16 @@ pub enum RecordChange {
 pub enum Look {
     /// The slots of a group: made where missing, listed, watched.
     Locks {
+        /// Which group: that of the lock we hold, else that of the Node.
+        group: GroupName,
         /// How many slots there should be.
         slots: u32,
     },
     /// How many members the group has.
-    GroupSize,
+    GroupSize {
+        /// Which group.
+        group: GroupName,
+    },
     /// The budget, by reads sent after `newer_than`, for our Lease at its version.
     Count {
         /// Our Lease, as it was won.

@@ -14,9 +14,14 @@ pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
     if let Some(step) = obstacle(ctx, record) {
         return undo::watch_lock(ctx, step);
     }
-    let delete = deleting(ctx, record);
-    let step = progress(ctx, record, delete);
-    undo::watch_lock(ctx, step.look(undo::drain_look(delete)))
+    let step = progress(ctx, record);
+    undo::watch_lock(ctx, step.look(Look::Drain { delete: record.deleting }))
+}
+
+/// The drain, if it goes the way of this record: what it said while it evicted is no news of
+/// deleting.
+pub(super) fn drain_of<'a>(ctx: &Context<'a>, record: &Record) -> Option<&'a DrainSeen> {
+    ctx.seen.drain.as_ref().filter(|drain| drain.progress.deleting == record.deleting)
 }
 
 /// What forbids to go on: the lock lost, the cordon undone, nothing left that wants it.
@@ -40,23 +45,27 @@ pub(super) fn obstacle(ctx: &Context<'_>, record: &Record) -> Option<Step> {
     }
 }
 
-fn progress(ctx: &Context<'_>, record: &Record, delete: bool) -> Step {
-    let Some(drain) = &ctx.seen.drain else {
-        return Step::new(reason::DRAINING, "listing the node's pods");
-    };
+fn progress(ctx: &Context<'_>, record: &Record) -> Step {
+    let unseen = DrainSeen::default();
+    let drain = drain_of(ctx, record).unwrap_or(&unseen);
     if drain.progress.drained() && !drain.progress.incomplete() {
         return drained(ctx, record, drain);
     }
-    let deadline = deadline(ctx, record);
-    if drain.progress.incomplete() && !delete {
+    if drain.progress.incomplete() {
         let text = format!("the drain is incomplete: {}", dropped(&drain.progress));
         return past(ctx, record, reason::DRAIN_INCOMPLETE, text);
     }
-    if ctx.now.mono >= deadline {
+    let left_over = deadline(record, ctx.config.drain_timeout).saturating_sub(ctx.passed(record));
+    if left_over.is_zero() {
         let text = format!("not drained within {:?}: {}", ctx.config.drain_timeout, left(&drain.progress));
         return past(ctx, record, reason::DRAIN_TIMED_OUT, text);
     }
-    under_way(drain, delete, ctx.now.mono).wake(deadline, "the drain's deadline")
+    under_way(drain, record.deleting, ctx.now.mono).wake(ctx.now.mono + left_over, "the drain's deadline")
+}
+
+/// Deleting the rest has as long again.
+fn deadline(record: &Record, timeout: Duration) -> Duration {
+    if record.deleting { timeout.saturating_mul(2) } else { timeout }
 }
 
 fn under_way(drain: &DrainSeen, delete: bool, now: Duration) -> Step {
@@ -122,31 +131,22 @@ pub(super) fn rebooting(ctx: &Context<'_>, record: &Record, drain: &DrainSeen, t
 fn past(ctx: &Context<'_>, record: &Record, why: &'static str, text: String) -> Step {
     match ctx.config.on_drain_timeout {
         OnTimeout::Force => force(ctx, record, text),
+        OnTimeout::Delete if !record.deleting => delete_rest(ctx, record, why, text),
         OnTimeout::Abort | OnTimeout::Delete => undo::undo(ctx, record, why, text),
     }
 }
 
+/// Written first, as every step is: the next run deletes as well.
+fn delete_rest(ctx: &Context<'_>, record: &Record, why: &'static str, text: String) -> Step {
+    let text = format!("{text}; deletes the rest, as configured");
+    let record = Record { deleting: true, message: text.clone(), ..record.clone() };
+    Step::new(why, text).warn().patch(ctx, record)
+}
+
 fn force(ctx: &Context<'_>, record: &Record, text: String) -> Step {
     let forced = Record { forced: true, ..record.clone() };
-    let drain = ctx.seen.drain.clone().unwrap_or_default();
+    let drain = drain_of(ctx, record).cloned().unwrap_or_default();
     rebooting(ctx, &forced, &drain, format!("{text}; reboots anyway, as configured")).warn()
-}
-
-/// With `onTimeout: delete` the rest is deleted from the deadline on, or from the first eviction
-/// that is refused for good; and has as long again.
-fn deleting(ctx: &Context<'_>, record: &Record) -> bool {
-    let incomplete = ctx.seen.drain.as_ref().is_some_and(|drain| drain.progress.incomplete());
-    ctx.config.on_drain_timeout == OnTimeout::Delete
-        && (incomplete || ctx.now.since(record.since) >= ctx.config.drain_timeout)
-}
-
-fn deadline(ctx: &Context<'_>, record: &Record) -> Duration {
-    let allowed = match ctx.config.on_drain_timeout {
-        OnTimeout::Delete if deleting(ctx, record) => ctx.config.drain_timeout.saturating_mul(2),
-        OnTimeout::Delete | OnTimeout::Abort | OnTimeout::Force => ctx.config.drain_timeout,
-    };
-    let passed = ctx.now.since(record.since);
-    ctx.now.mono + allowed.saturating_sub(passed)
 }
 
 fn left(progress: &Progress) -> String {

@@ -1,5 +1,7 @@
 //! No record: nothing is under way.
 
+use std::time::Duration;
+
 use super::action::{Action, NodePatch};
 use super::record::{Parsed, Phase, Record};
 use super::step::{Step, set};
@@ -25,6 +27,7 @@ pub(super) fn step(ctx: &Context<'_>) -> Step {
         failures: 0,
         retry_after: None,
         forced: false,
+        deleting: false,
         budgets: Vec::new(),
     };
     let text = format!("{} wants a reboot: {}", trigger.source, one_line(&trigger.reason));
@@ -34,10 +37,16 @@ pub(super) fn step(ctx: &Context<'_>) -> Step {
     super::waiting::look_at_locks(ctx, step)
 }
 
+/// The requested time is the wall clock's, which may be set meanwhile.
+const CLOCK_CHECK: Duration = Duration::from_mins(5);
+
 fn quiet(ctx: &Context<'_>) -> Step {
     let step = Step::new(reason::IDLE, idle_text(ctx));
     match ctx.node.request.get().and_then(|request| request.not_before) {
-        Some(at) if at > ctx.now.wall => step.wake(ctx.now.mono_at(at), "the requested time"),
+        Some(at) if at > ctx.now.wall => {
+            let at = ctx.now.mono_at(at).min(ctx.now.mono + CLOCK_CHECK);
+            step.wake(at, "the requested time")
+        }
         _ => step,
     }
 }

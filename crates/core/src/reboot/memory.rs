@@ -4,9 +4,11 @@
 //! answer may be lost, and then the record looks like our own), a permit to run the command is
 //! given only by the **answer** to the patch that wrote it.
 
+use std::time::Duration;
+
 use super::action::{NodePatch, RecordChange};
 use super::record::{Phase, Record};
-use super::seen::{Permit, RunSeen};
+use super::seen::{CommandSeen, Permit, PhaseSeen, RunSeen};
 use crate::Now;
 
 impl RunSeen {
@@ -26,20 +28,33 @@ impl RunSeen {
         let RecordChange::Set(record) = &patch.record else {
             return;
         };
+        self.phase_began(record, Duration::ZERO, now);
         if record.phase == Phase::Rebooting && self.adopted_attempt != Some(record.attempts) {
             self.permit = Some(Permit { attempt: record.attempts, answered: now.mono });
         }
     }
 
-    /// The Node was seen with this record.
-    pub fn saw(&mut self, record: Option<&Record>) {
+    /// The Node was seen with this record, at `now`.
+    pub fn saw(&mut self, record: Option<&Record>, now: Now) {
         self.owned = match record {
             Some(record) => self.owned || record.run == self.id,
             None => false,
         };
+        match record {
+            Some(record) => self.phase_began(record, now.since(record.since), now),
+            None => self.phase = None,
+        }
         if record.is_none_or(|record| record.phase != Phase::Rebooting) {
             self.adopted_attempt = None;
             self.permit = None;
+            // The attempts of the next reboot are counted from one again.
+            self.command = CommandSeen::None;
+        }
+    }
+
+    fn phase_began(&mut self, record: &Record, before: Duration, now: Now) {
+        if self.phase.is_none_or(|phase| phase.since != record.since) {
+            self.phase = Some(PhaseSeen { since: record.since, before, seen: now.mono });
         }
     }
 }

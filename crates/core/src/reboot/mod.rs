@@ -5,6 +5,7 @@
 
 mod action;
 mod draining;
+mod group;
 mod idle;
 mod memory;
 pub mod reason;
@@ -21,13 +22,16 @@ mod undo;
 mod waiting;
 
 pub use action::{Action, Look, NodePatch, RecordChange};
+pub use group::{group_of_lease, lock_group};
 pub use record::{Fingerprint, LastReboot, Outcome, Parsed, Phase, Record, Request, Trigger};
 pub use seen::{
     CommandEnd, CommandSeen, Config, CountSeen, DrainSeen, HolderSeen, HostSeen, LockSeen,
-    NodeFact, NodeSeen, OnGateTimeout, OnTimeout, Permit, RunSeen, Seen, TriggerSeen,
+    NodeFact, NodeSeen, OnGateTimeout, OnTimeout, Permit, PhaseSeen, RunSeen, Seen, TriggerSeen,
     TriggerState, Wanted,
 };
 pub use triggers::{served_source, wanted};
+
+use std::time::Duration;
 
 use crate::Now;
 use crate::name::BootId;
@@ -61,6 +65,18 @@ struct Context<'a> {
     boot: &'a BootId,
     config: &'a Config,
     now: Now,
+}
+
+impl Context<'_> {
+    /// How long the record's phase lasts.
+    fn passed(&self, record: &Record) -> Duration {
+        match self.seen.run.phase {
+            Some(phase) if phase.since == record.since => {
+                phase.before + self.now.mono.saturating_sub(phase.seen)
+            }
+            Some(_) | None => self.now.since(record.since),
+        }
+    }
 }
 
 fn step_of(ctx: &Context<'_>) -> Step {

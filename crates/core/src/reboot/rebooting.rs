@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::action::Action;
+use super::action::{Action, Look};
 use super::record::Record;
 use super::seen::{CommandEnd, CommandSeen, DrainSeen};
 use super::step::Step;
@@ -38,69 +38,88 @@ fn unstarted(ctx: &Context<'_>, record: &Record) -> Step {
         return awaiting(ctx, record, "a run before this one may have started the reboot command");
     }
     if let Some(step) = last_check(ctx, record) {
-        return step;
+        return with_drain(step, record);
     }
     let permit = ctx.seen.run.permit.filter(|permit| permit.attempt == record.attempts);
     if permit.is_none_or(|permit| ctx.now.mono >= permit.answered + START_WITHIN) {
         let text = "the intention was not answered just now; writing it again";
-        let record = Record { since: ctx.now.wall, ..record.clone() };
-        return with_drain(Step::new(reason::REBOOTING, text).patch(ctx, record));
+        let again = Record { since: ctx.now.wall, ..record.clone() };
+        return with_drain(Step::new(reason::REBOOTING, text).patch(ctx, again), record);
     }
     let text = format!("{}; starting the reboot command", record.message);
-    Step::new(reason::REBOOTING, text).say().act(Action::Reboot { attempt: record.attempts })
+    let step = Step::new(reason::REBOOTING, text).say().act(Action::Reboot { attempt: record.attempts });
+    with_drain(step, record)
 }
 
 /// Just before the command: still cordoned, still drained, lock still ours, trigger still there.
 fn last_check(ctx: &Context<'_>, record: &Record) -> Option<Step> {
     if record.attempts > 1 {
-        return last_check_again(ctx, record).map(with_drain);
+        return last_check_again(ctx, record);
     }
-    if let Some(step) = draining::obstacle(ctx, record) {
-        return Some(with_drain(step));
-    }
-    (!record.forced).then(|| still_drained(ctx, record)).flatten().map(with_drain)
+    draining::obstacle(ctx, record)
+        .or_else(|| if record.forced { None } else { still_drained(ctx, record) })
 }
 
-/// No obstacle of a later attempt undoes anything: an earlier command may still take effect.
+/// The same before a further attempt. No obstacle undoes anything any more: an earlier command may
+/// still take effect.
 fn last_check_again(ctx: &Context<'_>, record: &Record) -> Option<Step> {
-    let hold = |text: &str| Some(Step::new(reason::AWAITING_REBOOT, text.to_owned()));
     let serves: Vec<&str> = record.serves.keys().map(String::as_str).collect();
     if !ctx.node.unschedulable {
-        return hold("the node was uncordoned; the reboot command is not run again");
+        return Some(failed(ctx, record, "the node was uncordoned, so the command is not run again"));
     }
     if !triggers::still_wanted(ctx, &serves) {
-        return hold("what asked for the reboot is gone; the command is not run again");
+        return Some(failed(ctx, record, "nothing asks for it any more, so the command is not run again"));
     }
     match undo::lock_is_ours(ctx) {
-        None => hold("looking whether the lock is still ours"),
+        None => Some(hold("looking whether the lock is still ours")),
         Some(Lock::OlderRun(lease)) => Some(undo::adopt(ctx, &lease)),
-        Some(Lock::Lost) => hold("the lock is not ours any more; the command is not run again"),
-        Some(Lock::Ours) => match &ctx.seen.drain {
-            Some(drain) if record.forced || drain.progress.drained() => None,
-            Some(_) | None => hold("waits until the node is drained before the command is run again"),
-        },
+        Some(Lock::Lost) => {
+            Some(failed(ctx, record, "the lock is not ours any more, so the command is not run again"))
+        }
+        Some(Lock::Ours) if record.forced => None,
+        Some(Lock::Ours) => drained_again(ctx, record),
     }
+}
+
+fn hold(text: &str) -> Step {
+    Step::new(reason::AWAITING_REBOOT, text)
+}
+
+/// Pods may have come back since the first attempt. Not for ever, either.
+fn drained_again(ctx: &Context<'_>, record: &Record) -> Option<Step> {
+    if draining::drain_of(ctx, record).is_some_and(|drain| drain.progress.drained()) {
+        return None;
+    }
+    let deadline = ctx.config.reboot_timeout + ctx.config.drain_timeout;
+    let left = deadline.saturating_sub(ctx.passed(record));
+    if left.is_zero() {
+        return Some(failed(ctx, record, "the node is not drained any more, so the command is not run again"));
+    }
+    let step = hold("waits until the node is drained again before the command is run again");
+    Some(step.wake(ctx.now.mono + left, "the drain's deadline"))
 }
 
 fn still_drained(ctx: &Context<'_>, record: &Record) -> Option<Step> {
-    match &ctx.seen.drain {
-        None => Some(Step::new(reason::DRAINING, "looking whether the node is still drained")),
-        Some(drain) if drain.progress.drained() => None,
-        Some(_) => {
-            // Nothing was started: back to draining, and this attempt never was.
-            let record = Record {
-                phase: super::record::Phase::Draining,
-                attempts: record.attempts - 1,
-                message: "a pod came back before the reboot".into(),
-                ..record.clone()
-            };
-            Some(Step::new(reason::DRAINING, "a pod came back before the reboot").patch(ctx, record))
-        }
+    let drain = draining::drain_of(ctx, record).filter(|drain| drain.progress.listed);
+    let Some(drain) = drain else {
+        return Some(Step::new(reason::DRAINING, "looking whether the node is still drained"));
+    };
+    if drain.progress.drained() {
+        return None;
     }
+    // Nothing was started: back to draining, and this attempt never was.
+    let text = "a pod came back before the reboot";
+    let record = Record {
+        phase: super::record::Phase::Draining,
+        attempts: record.attempts.saturating_sub(1),
+        message: text.into(),
+        ..record.clone()
+    };
+    Some(Step::new(reason::DRAINING, text).patch(ctx, record))
 }
 
-fn with_drain(step: Step) -> Step {
-    step.look(undo::drain_look(false))
+fn with_drain(step: Step, record: &Record) -> Step {
+    step.look(Look::Drain { delete: record.deleting })
 }
 
 fn started(ctx: &Context<'_>, record: &Record, ended: Option<&CommandEnd>) -> Step {
@@ -121,32 +140,32 @@ fn started(ctx: &Context<'_>, record: &Record, ended: Option<&CommandEnd>) -> St
 
 /// Waits for a new boot; after `rebootTimeout` runs the command again, while attempts are left.
 fn awaiting(ctx: &Context<'_>, record: &Record, what: &str) -> Step {
-    let passed = ctx.now.since(record.since);
+    let passed = ctx.passed(record);
     if passed < ctx.config.reboot_timeout {
         let deadline = ctx.now.mono + (ctx.config.reboot_timeout - passed);
         let text = format!("{what}; waiting for a new boot (attempt {})", record.attempts);
         return Step::new(reason::AWAITING_REBOOT, text).wake(deadline, "the reboot's deadline");
     }
     if record.attempts >= ctx.config.reboot_attempts {
-        return failed(ctx, record);
+        return failed(ctx, record, "no attempt is left");
     }
     again(ctx, record)
 }
 
 fn again(ctx: &Context<'_>, record: &Record) -> Step {
     if let Some(step) = last_check_again(ctx, record) {
-        return with_drain(step);
+        return with_drain(step, record);
     }
     let progress = Progress { covered_by: record.budgets.clone(), ..Progress::default() };
     let drain = DrainSeen { progress, ..DrainSeen::default() };
     let text = format!("no new boot within {:?}; running the command again", ctx.config.reboot_timeout);
-    with_drain(draining::rebooting(ctx, record, &drain, text).warn())
+    with_drain(draining::rebooting(ctx, record, &drain, text).warn(), record)
 }
 
 /// Cordon and lock stay: a delayed shutdown may still fire.
-fn failed(ctx: &Context<'_>, record: &Record) -> Step {
+fn failed(ctx: &Context<'_>, record: &Record, why: &str) -> Step {
     let text = format!(
-        "no new boot after {} attempts; cordon and lock stay, because a delayed shutdown may still come: \
+        "no new boot after {} attempts, and {why}; cordon and lock stay, because a delayed shutdown may still come: \
          reboot the node by hand, or when it is sure that it will not go down, run `dogwatch abort {}`",
         record.attempts, ctx.node.name
     );

@@ -92,6 +92,9 @@ pub struct Record {
     /// The drain was cut short on purpose (`onTimeout: force`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
+    /// What is left is deleted instead of evicted (`onTimeout: delete`, past the deadline).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleting: bool,
     /// PodDisruptionBudgets (`namespace/name`) that covered a pod of this drain; the return waits
     /// until none of them is short.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

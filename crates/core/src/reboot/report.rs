@@ -55,11 +55,12 @@ fn phase_conditions(ctx: &Context<'_>, step: &Step) -> Vec<Observation> {
 }
 
 fn flags(ctx: &Context<'_>) -> (bool, bool, bool, bool) {
+    let forced = ctx.node.record.get().is_some_and(|record| record.forced);
     match ctx.node.record.get().map(|record| record.phase) {
         None => (matches!(ctx.node.record, Parsed::Bad { .. }), false, false, false),
         Some(Phase::Waiting) => (true, false, false, false),
         Some(Phase::Draining) => (true, true, false, false),
-        Some(Phase::Rebooting) => (true, false, true, true),
+        Some(Phase::Rebooting) => (true, false, !forced, true),
         Some(Phase::Returning) => (true, false, ctx.node.unschedulable, true),
     }
 }

@@ -6,7 +6,8 @@ use super::action::{Action, Look, NodePatch};
 use super::record::{Outcome, Phase, Record};
 use super::seen::OnGateTimeout;
 use super::step::{Step, set};
-use super::{Context, reason, undo};
+use super::undo::{self, Lock};
+use super::{Context, reason};
 use crate::decision::Severity;
 
 /// A new boot id is the only proof of a reboot. Source: S4.
@@ -23,10 +24,17 @@ pub(super) fn begin(ctx: &Context<'_>, record: &Record) -> Step {
 }
 
 pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
-    let overdue = overdue(ctx, record);
+    undo::watch_lock(ctx, toward_service(ctx, record))
+}
+
+fn toward_service(ctx: &Context<'_>, record: &Record) -> Step {
+    if let Some(Lock::OlderRun(lease)) = undo::lock_is_ours(ctx) {
+        // Who judges the lock by the run that is written there must find a live one.
+        return undo::adopt(ctx, &lease);
+    }
     let Some(since) = ctx.seen.run.ready_since else {
         let text = "waits for the kubelet to report this boot and the Node to be Ready";
-        return late(ctx, record, Step::new(reason::AWAITING_READY, text), overdue);
+        return late(ctx, record, Step::new(reason::AWAITING_READY, text));
     };
     let settled = since + ctx.config.settle;
     if settled > ctx.now.mono {
@@ -36,7 +44,7 @@ pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
     if record.cordoned_by_us && !ctx.node.keep_cordoned {
         return uncordon(ctx, record);
     }
-    gates(ctx, record, overdue)
+    gates(ctx, record, settled)
 }
 
 /// Ours, and still there: undone; undone by somebody else already: written down.
@@ -47,37 +55,34 @@ fn uncordon(ctx: &Context<'_>, record: &Record) -> Step {
     Step::new(reason::UNCORDONING, text).act(Action::PatchNode(Box::new(patch)))
 }
 
-fn gates(ctx: &Context<'_>, record: &Record, overdue: bool) -> Step {
+/// The gates stay in sight until the record is gone: what is not looked at is forgotten.
+fn gates(ctx: &Context<'_>, record: &Record, opened: Duration) -> Step {
     let look = Look::Gates { budgets: record.budgets.clone() };
     let shut = match &ctx.seen.gates {
         None => "looking at the return gates".to_owned(),
-        Some(shut) if shut.is_empty() => return release(ctx, record, false),
+        Some(shut) if shut.is_empty() => return release(ctx, record, false).look(look),
         Some(shut) => shut.join("; "),
     };
-    if overdue && ctx.config.on_gate_timeout == OnGateTimeout::Release {
-        return release(ctx, record, true)
-            .event(Severity::Warning, reason::GATES_TIMED_OUT, format!("released all the same: {shut}"));
+    let deadline = opened + ctx.config.gate_timeout;
+    if ctx.config.on_gate_timeout == OnGateTimeout::Release {
+        if ctx.now.mono >= deadline {
+            let text = format!("released all the same: {shut}");
+            return release(ctx, record, true).look(look).event(Severity::Warning, reason::GATES_TIMED_OUT, text);
+        }
+        return late(ctx, record, Step::new(reason::GATES_SHUT, shut).look(look).wake(deadline, "the gates' deadline"));
     }
-    late(ctx, record, Step::new(reason::GATES_SHUT, shut).look(look), overdue)
+    late(ctx, record, Step::new(reason::GATES_SHUT, shut).look(look))
 }
 
 /// Says it loudly once the deadline has passed, and keeps saying it.
-fn late(ctx: &Context<'_>, record: &Record, mut step: Step, overdue: bool) -> Step {
-    if !overdue {
-        let deadline = ctx.now.mono + left(ctx, record);
-        return step.wake(deadline, "the return's deadline");
+fn late(ctx: &Context<'_>, record: &Record, mut step: Step) -> Step {
+    let left = ctx.config.gate_timeout.saturating_sub(ctx.passed(record));
+    if !left.is_zero() {
+        return step.wake(ctx.now.mono + left, "the return's deadline");
     }
     step.because.reason = reason::GATES_TIMED_OUT;
     step.because.message = format!("not back within {:?}: {}", ctx.config.gate_timeout, step.because.message);
     step.warn()
-}
-
-fn overdue(ctx: &Context<'_>, record: &Record) -> bool {
-    left(ctx, record).is_zero()
-}
-
-fn left(ctx: &Context<'_>, record: &Record) -> Duration {
-    ctx.config.gate_timeout.saturating_sub(ctx.now.since(record.since))
 }
 
 /// The lock goes first, the record last: a crash between the two finds the record and finishes.

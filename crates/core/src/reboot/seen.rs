@@ -173,6 +173,8 @@ pub struct RunSeen {
     pub jitter: f64,
     /// Whether it has owned the record before: another owner then is a newer one.
     pub owned: bool,
+    /// Since when the record's phase lasts.
+    pub phase: Option<PhaseSeen>,
     /// The answer to the patch that wrote `rebooting`.
     pub permit: Option<Permit>,
     /// The attempt that stood in a record taken over in phase `rebooting`: an older run may have
@@ -186,6 +188,18 @@ pub struct RunSeen {
     pub bid_after: Option<Duration>,
     /// Since when this process waits for a lock that is held.
     pub waiting_since: Option<Duration>,
+}
+
+/// How long the record's phase lasts, told from one sight of it: what the wall clock does after
+/// that moves no deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PhaseSeen {
+    /// The record's `since`: another one is another phase.
+    pub since: jiff::Timestamp,
+    /// How long it had lasted when it was seen first, by the wall clock; zero if we began it.
+    pub before: Duration,
+    /// When that was.
+    pub seen: Duration,
 }
 
 /// The right to start the command once.

@@ -33,7 +33,9 @@ impl Step {
     }
 
     pub(super) fn look(mut self, look: Look) -> Self {
-        self.looks.push(look);
+        if !self.looks.contains(&look) {
+            self.looks.push(look);
+        }
         self
     }
 

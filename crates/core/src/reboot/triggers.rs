@@ -1,7 +1,7 @@
 //! What wants a reboot. Source: specification §2.1.
 
 use super::Context;
-use super::record::{Fingerprint, LastReboot, Trigger};
+use super::record::{Fingerprint, LastReboot, Parsed, Trigger};
 use super::seen::{NodeSeen, Seen, TriggerSeen, TriggerState, Wanted};
 use crate::Now;
 
@@ -90,10 +90,13 @@ pub(super) fn unknowns(ctx: &Context<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Whether what this reboot serves still stands. An unreadable sentinel has not gone: unknown is
+/// Whether what this reboot serves still stands. An unreadable sentinel or request has not gone: unknown is
 /// never "not needed", and never "needed" anew either.
 pub(super) fn still_wanted(ctx: &Context<'_>, serves: &[&str]) -> bool {
     if !wanted(ctx.seen, ctx.node, ctx.now).is_empty() {
+        return true;
+    }
+    if serves.contains(&REQUEST) && matches!(ctx.node.request, Parsed::Bad { .. }) {
         return true;
     }
     ctx.seen.host.triggers.iter().any(|trigger| {

@@ -1,13 +1,15 @@
 //! The ways back: leaving the node as it was found.
 //! Source: specification §2.3 (deadline, veto) and §2.4 ("undo, report").
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::action::{Action, Look, NodePatch, RecordChange};
-use super::record::{LastReboot, Outcome, Phase, Record};
+use super::action::{Action, NodePatch, RecordChange};
+use super::record::{Fingerprint, LastReboot, Outcome, Phase, Record};
 use super::step::{Step, set};
 use super::{Context, reason, waiting};
-use crate::lock::Standing;
+use crate::lock::{LeaseSeen, Standing};
+use crate::name::RunId;
 
 const FIRST_PAUSE: Duration = Duration::from_mins(1);
 const LONGEST_PAUSE: Duration = Duration::from_hours(24);
@@ -39,6 +41,7 @@ fn back_to_waiting(
         cordoned_by_us: false,
         attempts: 0,
         forced: false,
+        deleting: false,
         budgets: Vec::new(),
         message: text.clone(),
         failures: failed.map_or(record.failures, |(failures, _)| failures),
@@ -81,23 +84,37 @@ pub(super) fn release_first(ctx: &Context<'_>, why: &'static str, text: &str) ->
             let lease = Box::new(lease.clone());
             Some(step.act(Action::Release { lease, over_budget: false }))
         }
-        Some((lease, Standing::OtherRun { .. })) => Some(step.act(waiting::ask(ctx, lease))),
-        Some((_, Standing::NotHeld)) | None => settle(ctx, step),
+        Some((lease, Standing::OtherRun { replaces })) if hides_us(lease, &replaces) => {
+            Some(step.act(waiting::ask(ctx, lease)))
+        }
+        Some((_, Standing::NotHeld | Standing::OtherRun { .. })) | None => settle(ctx, step),
     }
+}
+
+/// Whether a Lease held in our name may still stand for this coordinator: an older run is written
+/// there, or nobody can tell who is. If only requests of others are, it is theirs to free.
+fn hides_us(lease: &LeaseSeen, replaces: &[RunId]) -> bool {
+    lease.record.is_none() || !replaces.is_empty()
 }
 
 /// A bid whose end is unknown may still land and leave a lock with nobody behind it. Bidding once
 /// more for the same version either wins (and is then released) or proves that the version moved.
 fn settle(ctx: &Context<'_>, step: Step) -> Option<Step> {
-    let name = ctx.seen.lock.unsettled.as_ref()?;
-    let leases = ctx.seen.lock.leases.as_ref()?;
-    let lease = leases.iter().find(|lease| lease.name == *name && lease.holder.is_none())?;
+    let lease = unsettled(ctx)?;
     let mut step = step.act(waiting::ask(ctx, lease));
+    let name = &lease.name;
     step.because = crate::Because::new(
         reason::SETTLING_BID,
         format!("the end of a bid for Lease {name} is unknown; settling it before leaving"),
     );
     Some(step)
+}
+
+/// The free Lease that a bid of ours may still take.
+pub(super) fn unsettled<'a>(ctx: &Context<'a>) -> Option<&'a LeaseSeen> {
+    let name = ctx.seen.lock.unsettled.as_ref()?;
+    let leases = ctx.seen.lock.leases.as_ref()?;
+    leases.iter().find(|lease| lease.name == *name && lease.holder.is_none())
 }
 
 /// The last patch: record and label go, the outcome stays.
@@ -109,7 +126,7 @@ pub(super) fn finish(ctx: &Context<'_>, record: &Record, outcome: Outcome) -> No
         old_boot_id: record.boot_id.clone(),
         new_boot_id: ctx.boot.clone(),
         trigger: record.trigger.clone(),
-        fingerprints: record.serves.clone(),
+        fingerprints: fingerprints(ctx, record, outcome),
     };
     let served = record.serves.get(super::triggers::REQUEST);
     let request = ctx.node.request_fingerprint.as_ref();
@@ -121,6 +138,17 @@ pub(super) fn finish(ctx: &Context<'_>, record: &Record, outcome: Outcome) -> No
         last: keep_last(ctx, last),
         remove_request: outcome == Outcome::Rebooted && served.is_some() && served == request,
     }
+}
+
+/// What this reboot served; and what earlier ones did, for a sentinel that survived one boot must
+/// not cause another after the next.
+fn fingerprints(ctx: &Context<'_>, record: &Record, outcome: Outcome) -> BTreeMap<String, Fingerprint> {
+    let before = ctx.node.last.get().filter(|_| outcome == Outcome::Rebooted);
+    let survivors = before.filter(|last| last.old_boot_id != last.new_boot_id);
+    let mut all = survivors.map(|last| last.fingerprints.clone()).unwrap_or_default();
+    all.remove(super::triggers::REQUEST);
+    all.extend(record.serves.clone());
+    all
 }
 
 /// A withdrawn reboot must not wipe the fingerprints of the last real one: what survived that boot
@@ -150,18 +178,13 @@ pub(super) enum Lock {
     /// It is ours.
     Ours,
     /// It is ours, but an older run stands on it.
-    OlderRun(Box<crate::lock::LeaseSeen>),
+    OlderRun(Box<LeaseSeen>),
     /// It is not ours any more.
     Lost,
 }
 
 /// Takes a Lease over from an older run of ourselves.
-pub(super) fn adopt(ctx: &Context<'_>, lease: &crate::lock::LeaseSeen) -> Step {
+pub(super) fn adopt(ctx: &Context<'_>, lease: &LeaseSeen) -> Step {
     let text = format!("taking over Lease {} from an older run of this node", lease.name);
     Step::new(reason::ADOPTING, text).act(waiting::ask(ctx, lease))
-}
-
-/// The drain is to go on being looked at.
-pub(super) fn drain_look(delete: bool) -> Look {
-    Look::Drain { delete }
 }

@@ -7,7 +7,7 @@ use super::action::{Action, Look, NodePatch};
 use super::record::{Phase, Record};
 use super::seen::HolderSeen;
 use super::step::{Step, set};
-use super::{Context, reason, triggers, undo};
+use super::{Context, group, reason, triggers, undo};
 use crate::limit::Limit;
 use crate::lock::{self, Bid, Budget, LeaseSeen, LockRecord, Standing, Verdict};
 
@@ -29,24 +29,64 @@ pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
         return step(Step::new(reason::LOOKING_AT_LOCK, "looking at the group's Leases"));
     };
     step(match mine(ctx, leases) {
+        Some((lease, Standing::Ours)) if elsewhere(ctx, lease) => wrong_group(ctx, lease),
         Some((lease, Standing::Ours)) => counted(ctx, record, lease),
-        Some((lease, Standing::OtherRun { .. })) => take_over(ctx, lease),
-        Some((_, Standing::NotHeld)) | None => bid(ctx, leases),
+        Some((lease, Standing::OtherRun { .. })) => undo::adopt(ctx, lease),
+        Some((_, Standing::NotHeld)) | None if record.lease.is_some() => forget_lease(ctx, record),
+        Some((_, Standing::NotHeld)) | None => long_wait(ctx, record, bid(ctx, leases)),
     })
+}
+
+/// The node was moved to another group before it was cordoned: this lock is the wrong one.
+fn elsewhere(ctx: &Context<'_>, lease: &LeaseSeen) -> bool {
+    group::group_of_lease(&lease.name).is_some_and(|group| group != ctx.node.group)
+}
+
+fn wrong_group(ctx: &Context<'_>, lease: &LeaseSeen) -> Step {
+    let text = format!("this node belongs to group {} now; releasing Lease {}", ctx.node.group, lease.name);
+    let lease = Box::new(lease.clone());
+    Step::new(reason::RELEASING, text).act(Action::Release { lease, over_budget: false })
+}
+
+/// The record names the Lease of an attempt that was undone; it is not held any more.
+fn forget_lease(ctx: &Context<'_>, record: &Record) -> Step {
+    let record = Record { lease: None, ..record.clone() };
+    Step::new(reason::PLANNED, "queues again").patch(ctx, record)
+}
+
+/// How long a wait for the lock is nothing to speak of: a few reboots of others.
+const LONG_WAIT: Duration = Duration::from_hours(1);
+
+/// A group that is blocked for long is an Event.
+fn long_wait(ctx: &Context<'_>, record: &Record, step: Step) -> Step {
+    let passed = ctx.passed(record);
+    if !step.actions.is_empty() {
+        step
+    } else if passed < LONG_WAIT {
+        step.wake(ctx.now.mono + (LONG_WAIT - passed), "the wait to be long")
+    } else {
+        step.warn()
+    }
 }
 
 /// Asks for the group's Leases to be watched; and for its size, where the maximum is a percentage.
 pub(super) fn look_at_locks(ctx: &Context<'_>, step: Step) -> Step {
+    let group = group::group(ctx.seen, ctx.node);
+    let locks = Look::Locks { group: group.clone(), slots: max(ctx) };
     match (ctx.config.max_unavailable, ctx.seen.lock.group_size) {
-        (Limit::Percent(_), None) => step.look(Look::GroupSize),
-        (Limit::Percent(_), Some(_)) => step.look(Look::GroupSize).look(Look::Locks { slots: max(ctx) }),
-        (Limit::Count(_), _) => step.look(Look::Locks { slots: max(ctx) }),
+        (Limit::Percent(_), None) => step.look(Look::GroupSize { group }),
+        (Limit::Percent(_), Some(_)) => step.look(Look::GroupSize { group }).look(locks),
+        (Limit::Count(_), _) => step.look(locks),
     }
 }
 
 /// The bidder's own maximum. A group whose size is not known yet counts as one.
 fn max(ctx: &Context<'_>) -> u32 {
-    let members = ctx.seen.lock.group_size.unwrap_or(1);
+    max_of(ctx, ctx.seen.lock.group_size.unwrap_or(1))
+}
+
+/// Our own maximum in a group of so many.
+fn max_of(ctx: &Context<'_>, members: u32) -> u32 {
     let max = ctx.config.max_unavailable.of(usize::try_from(members).unwrap_or(usize::MAX));
     u32::try_from(max).unwrap_or(u32::MAX)
 }
@@ -61,6 +101,10 @@ pub(super) fn mine<'a>(
 }
 
 fn bid(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {
+    if let Some(lease) = undo::unsettled(ctx) {
+        let text = format!("the end of a bid for Lease {} is unknown; asking again", lease.name);
+        return Step::new(reason::SETTLING_BID, text).act(ask(ctx, lease));
+    }
     if let Some(at) = ctx.seen.run.bid_after.filter(|at| *at > ctx.now.mono) {
         let text = "gave the lock back because too many nodes are out; bids again after a pause";
         return Step::new(reason::OVER_BUDGET, text).wake(at, "the pause after giving back");
@@ -78,18 +122,13 @@ fn bid(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {
     }
 }
 
-fn take_over(ctx: &Context<'_>, lease: &LeaseSeen) -> Step {
-    let text = format!("taking over Lease {} from an older run of this node", lease.name);
-    Step::new(reason::ADOPTING, text).act(ask(ctx, lease))
-}
-
 /// A bid for this Lease, or the takeover of our own older one.
 pub(super) fn ask(ctx: &Context<'_>, lease: &LeaseSeen) -> Action {
     let fresh = LockRecord {
         node: Some(ctx.node.name.clone()),
         node_uid: Some(ctx.node.uid.clone()),
         boot_id: Some(ctx.boot.clone()),
-        group: ctx.node.group.clone(),
+        group: group::group_of_lease(&lease.name).unwrap_or_else(|| ctx.node.group.clone()),
         max: max(ctx),
         since: ctx.now.wall,
         runs: vec![ctx.seen.run.id.clone()],
@@ -103,6 +142,9 @@ fn held_by_others(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {
         .iter()
         .filter_map(|lease| Some(format!("{} by {}", lease.name, lease.holder.as_ref()?)))
         .collect();
+    if names.is_empty() {
+        return Step::new(reason::LOOKING_AT_LOCK, "waits for the group's Leases to be made");
+    }
     let text = format!("waits for the lock; held: {}", names.join(", "));
     let step = Step::new(reason::LOCK_HELD, text);
     if let Some((lease, evidence)) = broken(ctx, leases) {
@@ -126,9 +168,8 @@ fn broken<'a>(ctx: &Context<'_>, leases: &'a [LeaseSeen]) -> Option<(&'a LeaseSe
 /// Looks at the holders one after the other, seldom: a deleted Node must not block for ever, and a
 /// thousand waiters must not ask all the time.
 fn check_holders(ctx: &Context<'_>, leases: &[LeaseSeen], step: Step) -> Step {
-    let Some(since) = ctx.seen.run.waiting_since else {
-        return step.wake(ctx.now.mono, "the wait to be noticed");
-    };
+    // Not noticed yet: then the wait begins now.
+    let since = ctx.seen.run.waiting_since.unwrap_or(ctx.now.mono);
     let spread = 1.0 + ctx.seen.run.jitter;
     let last = ctx.seen.lock.holder.as_ref();
     let due = last.map_or(since + FIRST_HOLDER_CHECK.mul_f64(spread), |last| {
@@ -145,7 +186,7 @@ fn check_holders(ctx: &Context<'_>, leases: &[LeaseSeen], step: Step) -> Step {
 
 /// The held Lease that comes after the one looked at last, around the circle.
 fn after<'a>(leases: &'a [LeaseSeen], last: Option<&str>) -> Option<&'a LeaseSeen> {
-    let held = || leases.iter().filter(|lease| lease.holder.as_ref().is_some_and(lock::HolderId::is_node));
+    let held = || leases.iter().filter(|lease| lock::holder_node_name(lease).is_some());
     held().find(|lease| last.is_some_and(|last| lease.name.as_str() > last)).or_else(|| held().next())
 }
 
@@ -157,7 +198,7 @@ fn counted(ctx: &Context<'_>, record: &Record, lease: &LeaseSeen) -> Step {
     let Some(seen) = &ctx.seen.lock.count else {
         return counting.look(look(Duration::ZERO));
     };
-    let budget = Budget { max: max(ctx) };
+    let budget = Budget { max: max_of(ctx, seen.count.members) };
     match lock::verdict(budget, &seen.count, lease, ctx.now) {
         Verdict::StaleCount => counting.look(look(Duration::ZERO)),
         Verdict::Go => go(ctx, record, lease),
@@ -199,10 +240,14 @@ fn back_off(ctx: &Context<'_>, record: &Record, at: jiff::Timestamp) -> Step {
     if let Some(release) = undo::release_first(ctx, reason::BACKING_OFF, &text) {
         return release;
     }
-    if at > ctx.now.wall {
-        return Step::new(reason::BACKING_OFF, text).wake(ctx.now.mono_at(at), "the pause after a failed attempt");
+    // Both times are of one clock's reading: a clock that was set since changes nothing.
+    let pause = Duration::try_from(at.duration_since(record.since)).unwrap_or(Duration::ZERO);
+    let passed = ctx.passed(record);
+    if passed < pause {
+        let over = ctx.now.mono + (pause - passed);
+        return Step::new(reason::BACKING_OFF, text).wake(over, "the pause after a failed attempt");
     }
-    let record = Record { retry_after: None, since: ctx.now.wall, ..record.clone() };
+    let record = Record { retry_after: None, since: ctx.now.wall, lease: None, ..record.clone() };
     let patch = NodePatch { waiting_label: Some(true), ..set(ctx, record) };
     Step::new(reason::PLANNED, "queues again after a failed attempt").act(Action::PatchNode(Box::new(patch)))
 }

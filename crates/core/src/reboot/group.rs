@@ -1,0 +1,32 @@
+//! Whose lock: a Node may be moved to another group while it holds, and its Lease stays where it
+//! is. Source: specification §2.2.
+
+use super::seen::{NodeFact, NodeSeen, Seen};
+use crate::lock;
+use crate::name::GroupName;
+
+/// The group whose Leases concern this node now: that of the Lease it holds, or may hold, else its
+/// own. `None` while the Node was not seen.
+pub fn lock_group(seen: &Seen) -> Option<GroupName> {
+    match &seen.node {
+        NodeFact::There(node) => Some(group(seen, node)),
+        NodeFact::NotYet | NodeFact::Gone => None,
+    }
+}
+
+/// The group of a slot's Lease, by its name `dogwatch-GROUP-SLOT`.
+pub fn group_of_lease(name: &str) -> Option<GroupName> {
+    let (group, slot) = name.strip_prefix("dogwatch-")?.rsplit_once('-')?;
+    let number = !slot.is_empty() && slot.bytes().all(|byte| byte.is_ascii_digit());
+    GroupName::new(group).ok().filter(|_| number)
+}
+
+pub(super) fn group(seen: &Seen, node: &NodeSeen) -> GroupName {
+    let held = seen.lock.leases.as_deref().and_then(|leases| lock::held_by(leases, &seen.run.holder));
+    let record = node.record.get().and_then(|record| record.lease.as_deref());
+    record
+        .or(held.map(|lease| lease.name.as_str()))
+        .or(seen.lock.unsettled.as_deref())
+        .and_then(group_of_lease)
+        .unwrap_or_else(|| node.group.clone())
+}
