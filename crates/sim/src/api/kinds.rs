@@ -259,6 +259,12 @@ impl Registry {
         self.by_version.iter()
     }
 
+    /// Whether there is such a kind.
+    pub(crate) fn knows(&self, group_version: &str, kind: &str) -> bool {
+        let resources = self.by_version.get(group_version);
+        resources.is_some_and(|resources| resources.values().any(|resource| resource.kind == kind))
+    }
+
     /// Whether anything is served under this group and version.
     pub(crate) fn serves(&self, group_version: &str) -> bool {
         self.by_version.contains_key(group_version)

@@ -114,7 +114,8 @@ impl ApiError {
     /// 422 with its causes.
     pub fn invalid(group: &str, kind: &str, name: &str, causes: &[FieldError]) -> Box<Self> {
         let about = qualified(group, kind);
-        let texts: Vec<String> = causes.iter().map(FieldError::text).collect();
+        let mut texts: Vec<String> = causes.iter().map(FieldError::text).collect();
+        texts.dedup();
         let list = match texts.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -140,14 +141,10 @@ impl ApiError {
         Self::boxed(405, "MethodNotAllowed", message, json!({}))
     }
 
-    /// 415: a patch of a type that the server does not take.
-    pub fn unsupported_media_type(given: &str, accepted: &[&str]) -> Box<Self> {
-        let message = format!(
-            "the body of the request was in an unknown format - accepted media types include: {}",
-            accepted.join(", ")
-        );
-        let _ = given;
-        Self::boxed(415, "UnsupportedMediaType", message, Value::Null)
+    /// 415: a body of a type that the server does not take.
+    pub fn unsupported_media_type() -> Box<Self> {
+        let message = "415: Unsupported Media Type".to_owned();
+        Self::boxed(415, "UnsupportedMediaType", message, json!({}))
     }
 
     /// An error that the real server did not foresee: code and message only.

@@ -46,6 +46,11 @@ pub(crate) fn created(resource: &Resource, object: &Value) -> Result<()> {
 /// Checks a changed object.
 pub(crate) fn updated(resource: &Resource, live: &Value, object: &Value) -> Result<()> {
     let mut wrong = Vec::new();
+    if meta(live, "uid") != meta(object, "uid") {
+        // Two of the real server's checks find it.
+        let fault = FieldError::invalid("metadata.uid", &meta(object, "uid").into(), "field is immutable");
+        wrong.extend([fault.clone(), fault]);
+    }
     common(object, &mut wrong);
     if resource.custom.is_none() {
         fields(resource, object, &mut wrong);
@@ -137,13 +142,6 @@ fn fields(resource: &Resource, object: &Value, wrong: &mut Vec<FieldError>) {
 }
 
 fn lease(object: &Value, wrong: &mut Vec<FieldError>) {
-    if at(object, &["spec", "holderIdentity"]).and_then(Value::as_str) == Some("") {
-        wrong.push(FieldError::invalid(
-            "spec.holderIdentity",
-            &"".into(),
-            "must not be empty",
-        ));
-    }
     for (field, least) in [("leaseDurationSeconds", 1), ("leaseTransitions", 0)] {
         if at(object, &["spec", field]).is_some() && number(object, &["spec", field]) < least {
             let value = object["spec"][field].clone();

@@ -287,22 +287,11 @@ pub(crate) fn apply<'a>(
     force: bool,
     ty: Type<'a>,
 ) -> Result<Value> {
-    let empty =
-        json!({ "apiVersion": config["apiVersion"], "kind": config["kind"], "metadata": {} });
+    let empty = json!({ "metadata": {} });
     let (merged, mut known) = {
         let base = live.unwrap_or(&empty);
-        let merged = merge(base, config, ty).map_err(|why| {
-            ApiError::plain(
-                500,
-                format!(
-                    "failed to create typed patch object ({}/{}; {}, Kind={}): {why}",
-                    text(config, &["metadata", "namespace"]),
-                    text(config, &["metadata", "name"]),
-                    slashed(text(config, &["apiVersion"])),
-                    text(config, &["kind"])
-                ),
-            )
-        })?;
+        let merged = merge(base, config, ty)
+            .map_err(|why| ApiError::plain(500, format!("failed to create typed patch object: {why}")))?;
         (merged, entries(base))
     };
     let wanted = of_value(config, ty).without_trees(writer.reset);
@@ -346,14 +335,6 @@ pub(crate) fn apply<'a>(
     let mut out = pruned;
     store(&mut out, known);
     Ok(out)
-}
-
-fn slashed(api_version: &str) -> String {
-    if api_version.contains('/') {
-        api_version.into()
-    } else {
-        format!("/{api_version}")
-    }
 }
 
 /// Takes away what the manager applied last time and not this time, unless somebody else owns it

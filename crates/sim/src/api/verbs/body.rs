@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::api::events;
-use crate::api::kinds::Resource;
+use crate::api::kinds::{Registry, Resource};
 use crate::api::present::{Presenter, View};
 use crate::api::request::{Request, Response};
 use crate::api::status::{ApiError, Result};
@@ -13,7 +13,7 @@ use crate::api::store::{Store, Stored};
 use crate::api::value::{meta, object_mut, text};
 
 /// The object in a request, in the stored spelling and without kind and apiVersion.
-pub(crate) fn object(request: &Request, resource: &Resource) -> Result<Value> {
+pub(crate) fn object(registry: &Registry, request: &Request, resource: &Resource) -> Result<Value> {
     let media = request
         .content_type
         .split(';')
@@ -21,13 +21,10 @@ pub(crate) fn object(request: &Request, resource: &Resource) -> Result<Value> {
         .unwrap_or_default()
         .trim();
     if !matches!(media, "" | "application/json") {
-        return Err(ApiError::unsupported_media_type(
-            media,
-            &["application/json"],
-        ));
+        return Err(ApiError::unsupported_media_type());
     }
     let value = parse(request, &resource.kind)?;
-    stored_form(value, resource)
+    stored_form(registry, value, resource)
 }
 
 /// Any JSON object.
@@ -45,25 +42,13 @@ pub(crate) fn parse(request: &Request, kind: &str) -> Result<Value> {
 }
 
 /// Checks that an object says what it should be, and takes it into the stored form.
-pub(crate) fn stored_form(mut value: Value, resource: &Resource) -> Result<Value> {
-    let (kind, version) = (
-        text(&value, &["kind"]).to_owned(),
-        text(&value, &["apiVersion"]).to_owned(),
-    );
+pub(crate) fn stored_form(registry: &Registry, mut value: Value, resource: &Resource) -> Result<Value> {
     let expected = resource.api_version();
-    if !kind.is_empty() && kind != resource.kind {
-        let version = version.rsplit('/').next().unwrap_or_default();
-        let why = format!(
-            "{kind} in version \"{version}\" cannot be handled as a {}: converting ({kind}) to ({}): unknown conversion",
-            resource.kind, resource.kind
-        );
-        return Err(ApiError::bad_request(why));
-    }
-    if !version.is_empty() && version != expected {
-        let why = format!(
-            "the API version in the data ({version}) does not match the expected API version ({expected})"
-        );
-        return Err(ApiError::bad_request(why));
+    let or = |said: &str, default: &str| if said.is_empty() { default.to_owned() } else { said.to_owned() };
+    let kind = or(text(&value, &["kind"]), &resource.kind);
+    let version = or(text(&value, &["apiVersion"]), &expected);
+    if kind != resource.kind || version != expected {
+        return Err(mistaken(registry, resource, &kind, &version));
     }
     let map = object_mut(&mut value);
     map.remove("kind");
@@ -76,6 +61,23 @@ pub(crate) fn stored_form(mut value: Value, resource: &Resource) -> Result<Value
     }
     drop_nulls(&mut value);
     Ok(value)
+}
+
+/// The refusal of an object of another kind or version.
+fn mistaken(registry: &Registry, resource: &Resource, kind: &str, version: &str) -> Box<ApiError> {
+    let known = registry.knows(version, kind);
+    if known && kind == resource.kind {
+        let expected = resource.api_version();
+        let why = format!("the API version in the data ({version}) does not match the expected API version ({expected})");
+        return ApiError::bad_request(why);
+    }
+    let short = version.rsplit('/').next().unwrap_or_default();
+    let why = if known {
+        format!("converting ({kind}) to ({}): unknown conversion", resource.kind)
+    } else {
+        format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\"")
+    };
+    ApiError::bad_request(format!("{kind} in version \"{short}\" cannot be handled as a {}: {why}", resource.kind))
 }
 
 /// Takes away what is null: absent, in Kubernetes.

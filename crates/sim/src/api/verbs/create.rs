@@ -20,7 +20,7 @@ use crate::api::value::{meta, meta_mut};
 /// Makes what a POST brings.
 pub(crate) fn create(store: &mut Store, request: &Request, target: &Target) -> Result<Response> {
     let resource = &target.resource;
-    let mut object = object(request, resource)?;
+    let mut object = object(&store.registry, request, resource)?;
     if !resource.namespaced && !target.namespace.is_empty() {
         return Err(ApiError::no_such_path());
     }

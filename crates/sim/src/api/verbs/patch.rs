@@ -43,14 +43,8 @@ pub(crate) fn patch(store: &mut Store, request: &Request, target: &Target) -> Re
         }
         (JSON | MERGE, Some(live)) => ordinary(store, request, target, &live, media),
         (STRATEGIC, Some(live)) if !custom => ordinary(store, request, target, &live, media),
-        (other, _) => {
-            let accepted: &[&str] = if custom {
-                &[JSON, MERGE, APPLY]
-            } else {
-                &[JSON, MERGE, STRATEGIC, APPLY]
-            };
-            Err(ApiError::unsupported_media_type(other, accepted))
-        }
+        (_, _) => Err(ApiError::unsupported_media_type()),
+
     }
 }
 
@@ -94,7 +88,7 @@ fn ordinary(
     match media {
         JSON => json_patch::apply(&mut object, &body).map_err(|why| match why {
             json_patch::Refusal::Malformed(why) => ApiError::bad_request(why),
-            json_patch::Refusal::Unfit(why) => unfit(&why),
+            json_patch::Refusal::Unfit => unfit(),
         })?,
         MERGE if body.is_object() => merge::apply(&mut object, &body),
         MERGE => {
@@ -104,20 +98,10 @@ fn ordinary(
         }
         _ => strategic::apply(&mut object, &body).map_err(|why| ApiError::plain(500, why))?,
     }
-    // The name and the namespace of the path are not for a patch to change.
     if meta(&object, "name") != target.name {
-        let wanted = Value::from(meta(&object, "name"));
-        if target.subresource.is_none() {
-            let field = FieldError::invalid("metadata.name", &wanted, "field is immutable");
-            return Err(ApiError::invalid(
-                &resource.group,
-                &resource.kind,
-                &target.name,
-                &[field],
-            ));
-        }
+        return Err(misnamed(meta(&object, "name"), &target.name));
     }
-    let mut object = stored_form(object, resource)?;
+    let mut object = stored_form(&store.registry, object, resource)?;
     settle_namespace(&mut object, resource, &target.namespace)?;
     if meta(&object, "resourceVersion").is_empty() {
         meta_mut(&mut object).insert(
@@ -129,15 +113,14 @@ fn ordinary(
     shown(store, request, resource, &stored, 200)
 }
 
-fn unfit(why: &str) -> Box<ApiError> {
-    let message = format!("the server rejected our request due to an error in our request: {why}");
-    let _ = message;
-    Box::new(ApiError {
-        code: 422,
-        reason: "Invalid",
-        message: "the server rejected our request due to an error in our request".into(),
-        details: json!({}),
-    })
+fn misnamed(said: &str, name: &str) -> Box<ApiError> {
+    ApiError::bad_request(format!("the name of the object ({said}) does not match the name on the URL ({name})"))
+}
+
+/// The real server keeps to itself why a JSON patch does not fit.
+fn unfit() -> Box<ApiError> {
+    let message = "the server rejected our request due to an error in our request";
+    Box::new(ApiError { code: 422, reason: "Invalid", message: message.into(), details: json!({}) })
 }
 
 fn apply_patch(
@@ -149,6 +132,7 @@ fn apply_patch(
     let resource = &target.resource;
     let mut config = parse(request, &resource.kind)?;
     check_applied(&config, target)?;
+    config = bare(config);
     config["metadata"]["name"] = target.name.as_str().into();
     settle_namespace(&mut config, resource, &target.namespace)?;
     drop_nulls(&mut config);
@@ -167,8 +151,7 @@ fn apply_patch(
     let uid = meta(&config, "uid").to_owned();
     match live {
         Some(live) => {
-            let object = apply(Some(&live.value), &config, &writer, force, ty)?;
-            let mut object = bare(object);
+            let mut object = apply(Some(&live.value), &config, &writer, force, ty)?;
             if meta(&object, "resourceVersion").is_empty() {
                 meta_mut(&mut object).insert(
                     "resourceVersion".into(),
@@ -181,7 +164,7 @@ fn apply_patch(
         None if target.subresource.is_some() => Err(ApiError::not_found(resource, &target.name)),
         None if !uid.is_empty() => Err(uid_of_nothing(target, &uid)),
         None => {
-            let object = bare(apply(None, &config, &writer, force, ty)?);
+            let object = apply(None, &config, &writer, force, ty)?;
             let stored = make(store, request, target, object, false)?;
             shown(store, request, resource, &stored, 201)
         }
@@ -200,33 +183,13 @@ fn check_applied(config: &Value, target: &Target) -> Result<()> {
     let resource = &target.resource;
     let kind = config["kind"].as_str().unwrap_or_default();
     let version = config["apiVersion"].as_str().unwrap_or_default();
-    if kind.is_empty() || version.is_empty() {
-        let missing = if kind.is_empty() {
-            "kind"
-        } else {
-            "apiVersion"
-        };
-        return Err(ApiError::bad_request(format!(
-            "invalid object type: {missing} must be specified"
-        )));
-    }
     if version != resource.api_version() || kind != resource.kind {
         let (group, short) = version.split_once('/').unwrap_or(("", version));
-        let expected = resource.api_version();
-        let (its_group, its_version) = expected.split_once('/').unwrap_or(("", &expected));
-        let why = format!(
-            "invalid object type: {group}/{short}, Kind={kind}, expected {its_group}/{its_version}, Kind={}",
-            resource.kind
-        );
-        return Err(ApiError::bad_request(why));
+        return Err(ApiError::bad_request(format!("invalid object type: {group}/{short}, Kind={kind}")));
     }
     let name = meta(config, "name");
     if !name.is_empty() && name != target.name {
-        let why = format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            target.name
-        );
-        return Err(ApiError::bad_request(why));
+        return Err(misnamed(name, &target.name));
     }
     if config["metadata"]
         .get("managedFields")

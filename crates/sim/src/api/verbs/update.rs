@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::body::{drop_empty_metadata, drop_nulls, object, settle_namespace, shown};
 use super::create::{make, reset_fields};
 use crate::api::apply::managed::{Writer, track_update};
+use crate::api::kinds::Resource;
 use crate::api::request::{Request, Response};
 use crate::api::route::Target;
 use crate::api::schema::Type;
@@ -22,7 +23,7 @@ pub(crate) fn update(store: &mut Store, request: &Request, target: &Target) -> R
     if target.name.is_empty() {
         return Err(ApiError::method_not_allowed());
     }
-    let mut object = object(request, resource)?;
+    let mut object = object(&store.registry, request, resource)?;
     settle_namespace(&mut object, resource, &target.namespace)?;
     let said = meta(&object, "name");
     if said.is_empty() {
@@ -39,6 +40,7 @@ pub(crate) fn update(store: &mut Store, request: &Request, target: &Target) -> R
     let Some(live) = store.find(resource, &target.key()).map(Arc::clone) else {
         return create_on_update(store, request, target, object);
     };
+    uid_precondition(target, meta(&object, "uid"), meta(&live.value, "uid"))?;
     let stored = change(store, request, target, &live, object, Owners::Track)?;
     shown(store, request, resource, &stored, 200)
 }
@@ -53,9 +55,7 @@ fn create_on_update(
     if !resource.create_on_update || target.subresource.is_some() {
         return Err(ApiError::not_found(resource, &target.name));
     }
-    if !meta(&object, "uid").is_empty() {
-        return Err(uid_of_nothing(target, meta(&object, "uid")));
-    }
+    uid_precondition(target, meta(&object, "uid"), "")?;
     let mut object = object;
     meta_mut(&mut object).remove("resourceVersion");
     let stored = make(store, request, target, object, true)?;
@@ -94,6 +94,7 @@ pub(crate) fn change(
     preconditions(target, &live.value, &object)?;
     keep_identity(&live.value, &mut object);
     drop_nulls(&mut object);
+    drop_empty_metadata(&mut object);
     let now = store.now_text();
     if owners == Owners::Track {
         let reset = reset_fields(resource, target.subresource);
@@ -114,7 +115,6 @@ pub(crate) fn change(
         );
     }
     strategy::prepare_update(resource, target.subresource, &live.value, &mut object);
-    drop_empty_metadata(&mut object);
     validate::updated(resource, &live.value, &object)?;
     if same_but_for_times(&live.value, &object) && !goes_now(&live.value, &object) {
         return Ok(Arc::clone(live));
@@ -130,21 +130,35 @@ pub(crate) fn change(
     Ok(store.put(resource, &key, object))
 }
 
-/// The uid and the resourceVersion that an object carries must be those of the live one.
+/// A uid in a PUT is a precondition; in a patch it is a change of what cannot change.
+fn uid_precondition(target: &Target, wanted: &str, uid: &str) -> Result<()> {
+    if wanted.is_empty() || wanted == uid {
+        return Ok(());
+    }
+    let resource = &target.resource;
+    let key = storage_key(resource, &target.key());
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+    );
+    Err(ApiError::conflict(&resource.group, &resource.plural, &target.name, &why))
+}
+
+/// Where the real server keeps an object in etcd, which some of its messages show.
+fn storage_key(resource: &Resource, key: &str) -> String {
+    let place = match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "nodes") => "minions".to_owned(),
+        ("", "services") => "services/specs".to_owned(),
+        ("apiextensions.k8s.io", plural) => format!("apiextensions.k8s.io/{plural}"),
+        (group, plural) if resource.custom.is_some() => format!("{group}/{plural}"),
+        (_, plural) => plural.to_owned(),
+    };
+    format!("/registry/{place}/{key}")
+}
+
+/// The resourceVersion that an object carries must be that of the live one.
 fn preconditions(target: &Target, live: &Value, object: &Value) -> Result<()> {
     let resource = &target.resource;
-    let (uid, live_uid) = (meta(object, "uid"), meta(live, "uid"));
-    if !uid.is_empty() && uid != live_uid {
-        let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}"
-        );
-        return Err(ApiError::conflict(
-            &resource.group,
-            &resource.plural,
-            &target.name,
-            &why,
-        ));
-    }
     let version = meta(object, "resourceVersion");
     if version.is_empty() || version == "0" {
         if !resource.conditional_update {
@@ -155,12 +169,7 @@ fn preconditions(target: &Target, live: &Value, object: &Value) -> Result<()> {
             &json!(0),
             "must be specified for an update",
         );
-        return Err(ApiError::invalid(
-            &resource.group,
-            &resource.kind,
-            &target.name,
-            &[field],
-        ));
+        return Err(ApiError::invalid(&resource.group, &resource.plural, &target.name, &[field]));
     }
     if version == meta(live, "resourceVersion") {
         return Ok(());
@@ -170,9 +179,10 @@ fn preconditions(target: &Target, live: &Value, object: &Value) -> Result<()> {
 
 /// What no writer can change.
 fn keep_identity(live: &Value, object: &mut Value) {
-    for field in [
-        "uid",
-        "creationTimestamp",
+    if meta(object, "uid").is_empty() {
+        meta_mut(object).insert("uid".into(), meta(live, "uid").into());
+    }
+    for field in ["creationTimestamp",
         "deletionTimestamp",
         "generation",
         "resourceVersion",
