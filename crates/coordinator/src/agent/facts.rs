@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use dogwatch_core::Now;
 use dogwatch_core::drain::Progress;
-use dogwatch_core::lock::{self, LeaseSeen};
+use dogwatch_core::lock::{self, HolderId, LeaseSeen};
+use dogwatch_core::name::{BootId, RunId};
 use dogwatch_core::reboot::{
-    CommandEnd, CommandSeen, CountSeen, DrainSeen, HolderSeen, NodeFact, NodeSeen, Seen, TriggerSeen,
+    CommandEnd, CommandSeen, CountSeen, DrainSeen, HolderSeen, HostSeen, LockSeen, Look, NodeFact,
+    NodeSeen, RunSeen, Seen, TriggerSeen,
 };
 
 /// One thing that was observed.
 #[derive(Debug)]
-pub(crate) enum Fact {
+pub enum Fact {
     /// Our Node, by the watch.
     Node(NodeFact),
     /// What the host's sentinels say.
@@ -39,7 +41,7 @@ pub(crate) enum Fact {
 }
 
 /// Takes a fact in.
-pub(crate) fn apply(seen: &mut Seen, fact: Fact, now: Now) {
+pub fn apply(seen: &mut Seen, fact: Fact, now: Now) {
     match fact {
         Fact::Node(node) => saw_node(seen, node, now),
         Fact::Triggers(triggers) => seen.host.triggers = triggers,
@@ -97,7 +99,7 @@ fn saw_leases(seen: &mut Seen, leases: Vec<LeaseSeen>, now: Now) {
 }
 
 /// One Lease as an answer showed it.
-pub(crate) fn saw_lease(seen: &mut Seen, lease: LeaseSeen, now: Now) {
+pub fn saw_lease(seen: &mut Seen, lease: LeaseSeen, now: Now) {
     let leases = seen.lock.leases.get_or_insert_default();
     match leases.iter_mut().find(|known| known.name == lease.name) {
         Some(known) => *known = lock::seen_again(Some(known), lease, now),
@@ -150,4 +152,71 @@ fn saw_trouble(seen: &mut Seen, what: &'static str, trouble: Option<String>) {
         Some(trouble) => seen.trouble.insert(what, trouble),
         None => seen.trouble.remove(what),
     };
+}
+
+/// A stale fact is worse than none: the next look begins with nothing known.
+pub fn forget(seen: &mut Seen, looks: &[Look], moved: bool) {
+    let has = |wanted: fn(&Look) -> bool| looks.iter().any(wanted);
+    if moved || !has(|look| matches!(look, Look::Locks { .. })) {
+        seen.lock.leases = None;
+        seen.lock.count = None;
+        seen.lock.holder = None;
+        seen.lock.won = None;
+        seen.run.waiting_since = None;
+    }
+    if !has(|look| matches!(look, Look::Drain { .. })) {
+        seen.drain = None;
+    }
+    if !has(|look| matches!(look, Look::Attachments { .. })) {
+        seen.attachments = None;
+    }
+    if !has(|look| matches!(look, Look::Gates { .. })) {
+        seen.gates = None;
+    }
+    if moved || looks.is_empty() {
+        seen.lock.group_size = None;
+        seen.trouble.clear();
+    }
+}
+
+/// What a process knows that has seen nothing yet.
+pub fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<BootId, String>) -> Seen {
+    Seen {
+        node: NodeFact::NotYet,
+        host: HostSeen { boot_id, triggers: Vec::new() },
+        lock: LockSeen::default(),
+        drain: None,
+        attachments: None,
+        gates: None,
+        trouble: std::collections::BTreeMap::new(),
+        run: RunSeen {
+            id: run.clone(),
+            holder,
+            jitter: jitter(seed_of(run), 0),
+            owned: false,
+            phase: None,
+            permit: None,
+            adopted_attempt: None,
+            command: CommandSeen::None,
+            ready_since: None,
+            bid_after: None,
+            waiting_since: None,
+        },
+    }
+}
+
+/// A number that differs between runs: FNV-1a of the run's id, which is random. Spreading waits is
+/// all it is for.
+pub(super) fn seed_of(run: &RunId) -> u64 {
+    mix(0xcbf2_9ce4_8422_2325, run.as_str().bytes())
+}
+
+/// The n-th number in 0..1 of this seed.
+pub(super) fn jitter(seed: u64, draw: u64) -> f64 {
+    let hash = mix(seed, draw.to_le_bytes().into_iter());
+    f64::from(u32::try_from(hash >> 32).expect("32 bits are left")) / f64::from(u32::MAX)
+}
+
+fn mix(start: u64, bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

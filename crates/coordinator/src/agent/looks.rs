@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::facts::Fact;
+use super::facts::{Fact, forget};
 use crate::clock::Clock;
 
 /// How often the return gates are read again while they are looked at; they may take minutes.
@@ -98,31 +98,6 @@ impl Observers {
             Drain { delete: sender, _running: Running::spawn(drained(eyes.clone(), receiver)) }
         });
         drain.delete.send_if_modified(|now| delete && !std::mem::replace(now, true));
-    }
-}
-
-/// A stale fact is worse than none: the next look begins with nothing known.
-fn forget(seen: &mut Seen, looks: &[Look], moved: bool) {
-    let has = |wanted: fn(&Look) -> bool| looks.iter().any(wanted);
-    if moved || !has(|look| matches!(look, Look::Locks { .. })) {
-        seen.lock.leases = None;
-        seen.lock.count = None;
-        seen.lock.holder = None;
-        seen.lock.won = None;
-        seen.run.waiting_since = None;
-    }
-    if !has(|look| matches!(look, Look::Drain { .. })) {
-        seen.drain = None;
-    }
-    if !has(|look| matches!(look, Look::Attachments { .. })) {
-        seen.attachments = None;
-    }
-    if !has(|look| matches!(look, Look::Gates { .. })) {
-        seen.gates = None;
-    }
-    if moved || looks.is_empty() {
-        seen.lock.group_size = None;
-        seen.trouble.clear();
     }
 }
 

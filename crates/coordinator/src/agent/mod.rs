@@ -7,7 +7,7 @@
 //! it is told to.
 
 mod act;
-mod facts;
+pub mod facts;
 mod hands;
 mod looks;
 mod say;
@@ -19,7 +19,7 @@ use dogwatch_core::decision::{Because, Event};
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::name::{GroupName, NodeName, RunId};
 use dogwatch_core::reboot::{
-    self, CommandSeen, Config, Decision, HostSeen, LastReboot, LockSeen, NodeFact, RunSeen, Seen,
+    self, CommandSeen, Config, Decision, LastReboot, NodeFact, Seen,
 };
 use dogwatch_k8s::lock::LockClient;
 use dogwatch_k8s::node::{self, EventWriter};
@@ -28,7 +28,7 @@ use futures::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use self::act::Done;
-use self::facts::Fact;
+use self::facts::{Fact, first_sight, jitter, seed_of};
 pub use self::hands::{Hands, NotStarted, RebootEnd};
 use self::looks::{Eyes, Observers, Running};
 use crate::clock::Clock;
@@ -282,47 +282,6 @@ enum Step {
     Pause,
     /// The loop ends.
     Exit(Exit),
-}
-
-fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<dogwatch_core::name::BootId, String>) -> Seen {
-    Seen {
-        node: NodeFact::NotYet,
-        host: HostSeen { boot_id, triggers: Vec::new() },
-        lock: LockSeen::default(),
-        drain: None,
-        attachments: None,
-        gates: None,
-        trouble: std::collections::BTreeMap::new(),
-        run: RunSeen {
-            id: run.clone(),
-            holder,
-            jitter: jitter(seed_of(run), 0),
-            owned: false,
-            phase: None,
-            permit: None,
-            adopted_attempt: None,
-            command: CommandSeen::None,
-            ready_since: None,
-            bid_after: None,
-            waiting_since: None,
-        },
-    }
-}
-
-/// A number that differs between runs: FNV-1a of the run's id, which is random. Spreading waits is
-/// all it is for.
-fn seed_of(run: &RunId) -> u64 {
-    mix(0xcbf2_9ce4_8422_2325, run.as_str().bytes())
-}
-
-/// The n-th number in 0..1 of this seed.
-fn jitter(seed: u64, draw: u64) -> f64 {
-    let hash = mix(seed, draw.to_le_bytes().into_iter());
-    f64::from(u32::try_from(hash >> 32).expect("32 bits are left")) / f64::from(u32::MAX)
-}
-
-fn mix(start: u64, bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// The one watch of an idle coordinator.
