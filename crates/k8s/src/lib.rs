@@ -10,6 +10,7 @@
 pub mod connect;
 pub mod drain;
 pub mod error;
+pub mod fleet;
 pub mod lock;
 pub mod node;
 pub mod watch;

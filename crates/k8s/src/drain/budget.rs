@@ -52,7 +52,7 @@ fn by_name(budget: BudgetSeen) -> (String, BudgetSeen) {
     (budget.numbers.name.clone(), budget)
 }
 
-pub(super) fn seen(budget: PodDisruptionBudget) -> BudgetSeen {
+pub(crate) fn seen(budget: PodDisruptionBudget) -> BudgetSeen {
     let status = budget.status.unwrap_or_default();
     BudgetSeen {
         generation: budget.metadata.generation.unwrap_or_default(),

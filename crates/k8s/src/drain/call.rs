@@ -24,9 +24,14 @@ pub(super) type Call = BoxFuture<'static, Done>;
 
 pub(super) fn try_to_remove(client: Client, one: Try) -> Call {
     Box::pin(async move {
-        let answer = ask(send(&client, &one)).await;
-        Done::Tried(one.id, answer::read(&one.pod.name, answer))
+        let answer = ask_to_go(&client, &one).await;
+        Done::Tried(one.id, answer)
     })
+}
+
+/// Asks one pod to go, this very incarnation of it, once.
+pub async fn ask_to_go(client: &Client, one: &Try) -> Answer {
+    answer::read(&one.pod.name, ask(send(client, one)).await)
 }
 
 /// kube's own `evict` writes `delete_options`, which the API server does not know and passes over:

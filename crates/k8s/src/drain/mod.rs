@@ -17,5 +17,9 @@ mod call;
 mod pod;
 mod runner;
 
+pub(crate) use budget::seen as budget_seen;
+pub(crate) use pod::seen as pod_seen;
+
 pub use attachments::{Attachments, AttachmentsHandle};
+pub use call::ask_to_go;
 pub use runner::{Handle, Runner};

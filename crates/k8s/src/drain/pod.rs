@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 /// The taint that a cordon puts on a node.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-pub(super) fn seen(pod: Pod) -> PodSeen {
+pub(crate) fn seen(pod: Pod) -> PodSeen {
     let meta = pod.metadata;
     let name = meta.name.unwrap_or_default();
     let spec = pod.spec.unwrap_or_default();

@@ -30,7 +30,7 @@ pub(super) fn free(group: &GroupName, slot: u32) -> Lease {
 
 /// What the rules see; `None` if it is no slot of this group. When it was freed is not on it:
 /// [`super::Slots`] knows.
-pub(super) fn seen(lease: &Lease, group: &GroupName) -> Option<LeaseSeen> {
+pub(crate) fn seen(lease: &Lease, group: &GroupName) -> Option<LeaseSeen> {
     let name = lease.name_any();
     let holder = holder(lease);
     Some(LeaseSeen {

@@ -28,6 +28,8 @@ use serde_json::json;
 use crate::error::{Error, Kind, ask};
 use crate::watch::{Event, Full, Selection, watch};
 
+pub(crate) use lease::seen as lease_seen;
+
 pub use group::group_selector;
 pub use slots::Slots;
 pub use write::{BidOutcome, Leaving, ReleaseOutcome};

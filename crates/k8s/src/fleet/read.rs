@@ -1,0 +1,54 @@
+//! All Nodes and all slots, once.
+
+use dogwatch_core::explain::{Fleet, LeaseRow};
+use dogwatch_core::name::NodeName;
+use dogwatch_core::reboot::{NodeSeen, group_of_lease};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
+
+use super::FleetClient;
+use crate::Error;
+use crate::error::ask;
+use crate::lock::lease_seen;
+use crate::node::{get_node, node_seen};
+
+impl FleetClient {
+    /// Two lists.
+    pub async fn read(&self) -> Result<Fleet, Error> {
+        let everything = ListParams::default();
+        let nodes = ask(self.nodes().list(&everything)).await?;
+        let leases = ask(self.leases().list(&everything)).await?;
+        Ok(Fleet {
+            // The API server accepts no name that we would not.
+            nodes: nodes
+                .items
+                .iter()
+                .filter_map(|node| node_seen(node).ok())
+                .collect(),
+            leases: leases.items.iter().filter_map(lease_row).collect(),
+        })
+    }
+
+    /// One Node; `None`: there is none of that name.
+    pub async fn node(&self, name: &NodeName) -> Result<Option<NodeSeen>, Error> {
+        let node = get_node(&self.client, name.as_str()).await?;
+        Ok(node.and_then(|node| node_seen(&node).ok()))
+    }
+
+    pub(super) fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    pub(super) fn leases(&self) -> Api<Lease> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+}
+
+/// The group is told by the name: a Lease that lost its label is still that slot.
+pub(super) fn lease_row(lease: &Lease) -> Option<LeaseRow> {
+    let group = group_of_lease(&lease.name_any())?;
+    let lease = lease_seen(lease, &group)?;
+    Some(LeaseRow { group, lease })
+}

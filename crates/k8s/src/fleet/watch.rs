@@ -1,0 +1,80 @@
+//! All Nodes and all slots, kept up to date.
+
+use std::collections::BTreeMap;
+
+use dogwatch_core::explain::{Fleet, LeaseRow};
+use dogwatch_core::reboot::NodeSeen;
+use futures::stream::{BoxStream, StreamExt as _};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt as _;
+
+use super::FleetClient;
+use super::read::lease_row;
+use crate::Error;
+use crate::node::node_seen;
+use crate::watch::{Event, Full, Selection, watch};
+
+/// The fleet as two watches show it.
+pub struct FleetWatch {
+    node_events: BoxStream<'static, Event<Node>>,
+    lease_events: BoxStream<'static, Event<Lease>>,
+    nodes: Option<BTreeMap<String, NodeSeen>>,
+    leases: Option<BTreeMap<String, LeaseRow>>,
+}
+
+impl FleetClient {
+    /// Watches everything; nothing is sent before [`FleetWatch::changed`] is awaited.
+    pub fn watch(&self) -> FleetWatch {
+        // One person looks: pauses need no spreading.
+        let pauses = || 0.5;
+        FleetWatch {
+            node_events: watch(Full(self.nodes()), Selection::default(), pauses).boxed(),
+            lease_events: watch(Full(self.leases()), Selection::default(), pauses).boxed(),
+            nodes: None,
+            leases: None,
+        }
+    }
+}
+
+impl FleetWatch {
+    /// Waits for the next change, or for trouble, which passes by itself. Losing the future loses
+    /// nothing.
+    pub async fn changed(&mut self) -> Result<(), Error> {
+        tokio::select! {
+            biased;
+            Some(event) = self.node_events.next() => {
+                take(&mut self.nodes, event, |node| node_seen(node).ok())
+            }
+            Some(event) = self.lease_events.next() => take(&mut self.leases, event, lease_row),
+        }
+    }
+
+    /// The fleet as last seen; `None` until both lists have come.
+    pub fn fleet(&self) -> Option<Fleet> {
+        let (nodes, leases) = (self.nodes.as_ref()?, self.leases.as_ref()?);
+        Some(Fleet {
+            nodes: nodes.values().cloned().collect(),
+            leases: leases.values().cloned().collect(),
+        })
+    }
+}
+
+fn take<K: kube::Resource, V>(
+    known: &mut Option<BTreeMap<String, V>>,
+    event: Event<K>,
+    see: impl Fn(&K) -> Option<V>,
+) -> Result<(), Error> {
+    let entry = |object: &K| Some((object.name_any(), see(object)?));
+    match event {
+        Event::Restarted(objects) => *known = Some(objects.iter().filter_map(entry).collect()),
+        Event::Applied(object) => {
+            known.get_or_insert_default().extend(entry(&object));
+        }
+        Event::Deleted(object) => {
+            known.get_or_insert_default().remove(&object.name_any());
+        }
+        Event::Trouble(error) => return Err(error),
+    }
+    Ok(())
+}
