@@ -22,7 +22,8 @@ pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
         return undo::leave(ctx, record);
     }
     if let Some(at) = record.retry_after {
-        return back_off(ctx, record, at);
+        // In sight all the while: a bid that lands late has to be noticed.
+        return look_at_locks(ctx, back_off(ctx, record, at));
     }
     let step = |step| look_at_locks(ctx, step);
     let Some(leases) = &ctx.seen.lock.leases else {
@@ -208,8 +209,9 @@ fn counted(ctx: &Context<'_>, record: &Record, lease: &LeaseSeen) -> Step {
         }
         Verdict::WaitForHigherSlot { why } => {
             let again = seen.taken + lock::RECOUNT_PAUSE;
-            let step = Step::new(reason::COUNTING, why).wake(again, "the next count");
-            if again <= ctx.now.mono { step.look(look(seen.taken)) } else { step }
+            let step = Step::new(reason::COUNTING, why);
+            let due = again <= ctx.now.mono;
+            if due { step.look(look(seen.taken)) } else { step.wake(again, "the next count") }
         }
     }
 }

@@ -1,0 +1,142 @@
+//! A world in which nothing goes wrong any more: everything that was begun has to come to its end.
+
+use std::time::Duration;
+
+use super::world::{Fate, World};
+use crate::reboot::{NodeFact, Phase};
+
+/// More rounds than anything takes that ends at all.
+const ROUNDS: usize = 2000;
+
+impl World {
+    /// The node's coordinator sees everything, counts if it asks for it, and acts. Whether it did
+    /// anything, and when it wants to look again.
+    pub(super) fn works(&mut self, node: usize) -> (bool, Option<Duration>) {
+        let Some(process) = self.hosts[node].processes.iter().rposition(|process| !process.stopped) else {
+            return (false, None);
+        };
+        self.deliver(node, process, 0);
+        self.count(node, process);
+        self.deliver(node, process, 0);
+        match self.act(node, process, Fate::Good) {
+            Some(decision) => (!decision.actions.is_empty(), decision.wake.map(|wake| wake.at)),
+            None => (false, None),
+        }
+    }
+
+    /// S6: nobody is left behind.
+    pub(super) fn comes_to_its_end(&mut self) {
+        while !self.late.is_empty() {
+            self.arrive(0);
+        }
+        for node in 0..self.hosts.len() {
+            if self.foreign_cordon(node) {
+                self.uncordon(node);
+            }
+            self.hosts[node].refused = false;
+        }
+        for _ in 0..ROUNDS {
+            self.late.clear();
+            let busy = self.round();
+            self.check_budget();
+            if !busy && !self.sleeps_until_something_is_due() {
+                self.assert_all_is_back();
+                return;
+            }
+        }
+        panic!("it goes on for ever: {}", self.words());
+    }
+
+    fn round(&mut self) -> bool {
+        let mut busy = false;
+        for node in 0..self.hosts.len() {
+            self.hosts[node].processes.retain(|process| !process.stopped);
+            if self.hosts[node].processes.is_empty() {
+                self.start(node);
+            }
+            self.kubelet(node);
+            self.hosts[node].pods = 0;
+            for _ in 0..2 {
+                busy |= self.works(node).0;
+            }
+            if self.hosts[node].pending {
+                self.boots(node);
+                busy = true;
+            }
+            busy |= self.heals(node);
+        }
+        busy
+    }
+
+    /// What only the healer can do: a late bid of a run that is gone took a lock that nobody wants.
+    fn heals(&mut self, node: usize) -> bool {
+        if self.server.node(node).record.get().is_some() {
+            return false;
+        }
+        let name = format!("node/{}", self.hosts[node].name);
+        let held = |lease: &crate::lock::LeaseSeen| lease.holder.as_ref().is_some_and(|h| h.as_str() == name);
+        let Some(slot) = self.server.leases().iter().position(held) else {
+            return false;
+        };
+        let live = |run: &crate::name::RunId| self.hosts[node].processes.iter().any(|process| process.seen.run.id == *run);
+        let runs = self.server.leases()[slot].record.iter().flat_map(|record| &record.runs);
+        assert!(!runs.into_iter().any(live), "S6: a live run left its lock behind");
+        self.unlock(slot);
+        true
+    }
+
+    fn sleeps_until_something_is_due(&mut self) -> bool {
+        let mut due = None;
+        for node in 0..self.hosts.len() {
+            let (acted, wake) = self.works(node);
+            if acted {
+                return true;
+            }
+            due = [due, wake].into_iter().flatten().min();
+        }
+        if let Some(due) = due {
+            self.mono = self.mono.max(due);
+            return true;
+        }
+        // A person has to look at a reboot that failed.
+        let failed = |node: &usize| {
+            self.server.node(*node).record.get().is_some_and(|record| record.phase == Phase::Rebooting)
+        };
+        match (0..self.hosts.len()).find(failed) {
+            Some(node) => {
+                self.boots(node);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn assert_all_is_back(&self) {
+        for node in 0..self.hosts.len() {
+            let seen = self.server.node(node);
+            assert!(seen.record.get().is_none(), "S6: {}", self.words());
+            assert!(!seen.unschedulable && !seen.waiting_label, "S6: {}", self.words());
+            assert!(seen.request.get().is_none(), "S5: a request was lost: {}", self.words());
+            let wants = self.hosts[node].file.map(|print| print.to_string());
+            let served = seen.last.get().and_then(|last| last.fingerprints.values().find(|f| Some(&f.0) == wants.as_ref()));
+            assert!(wants.is_none() || served.is_some(), "S5: a sentinel was lost: {}", self.words());
+        }
+        let free = self.server.leases().iter().all(|lease| lease.holder.is_none());
+        assert!(free, "S6: {}", self.words());
+    }
+
+    fn words(&self) -> String {
+        let mut words = format!("{:?}\n", self.server.leases());
+        for host in &self.hosts {
+            for process in &host.processes {
+                let record = match &process.seen.node {
+                    NodeFact::There(node) => format!("{:?}", node.record),
+                    NodeFact::NotYet | NodeFact::Gone => "no Node".into(),
+                };
+                let because = crate::reboot::decide(&process.seen, &self.config, self.now(0)).because;
+                words += &format!("{}: {because:?} {record}\n", host.name);
+            }
+        }
+        words
+    }
+}
