@@ -27,9 +27,17 @@ pub(crate) fn answer(registry: &Registry, request: &Request) -> Result<Response>
         ["apis", group] => group_named(registry, group).ok_or_else(ApiError::no_such_path)?,
         ["api", version] => resources(registry, version)?,
         ["apis", group, version] => resources(registry, &format!("{group}/{version}"))?,
-        _ => return Err(ApiError::no_such_path()),
+        _ => return Ok(nothing_there()),
     };
     Ok(Response::ok(body.to_string()))
+}
+
+/// A path that no handler knows: not even a Status.
+pub(crate) fn nothing_there() -> Response {
+    Response {
+        content_type: "text/plain; charset=utf-8",
+        ..Response::with_code(404, "404 page not found\n")
+    }
 }
 
 fn version() -> Value {

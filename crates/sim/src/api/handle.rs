@@ -44,9 +44,8 @@ impl From<Box<ApiError>> for Response {
     fn from(error: Box<ApiError>) -> Self {
         let body = error.to_status().to_string();
         Self {
-            code: error.code,
             retry_after: error.retry_after(),
-            body: body.into(),
+            ..Self::with_code(error.code, body)
         }
     }
 }
@@ -67,6 +66,9 @@ impl Store {
     }
 
     fn serve(&mut self, request: &Request, words: &PathWords, verb: Verb) -> Result<Reply> {
+        if !self.registry.serves(&words.group_version) {
+            return Ok(Reply::Response(discovery::nothing_there()));
+        }
         let target = words
             .resolve(&self.registry)
             .ok_or_else(ApiError::no_such_path)?;
@@ -83,6 +85,14 @@ impl Store {
                 return watching::watch_one(self, request, &target)
                     .map(Reply::Watch)
                     .or_else(watching::in_stream);
+            }
+            Verb::Get
+                if matches!(
+                    target.subresource,
+                    Some(Subresource::Eviction | Subresource::Binding)
+                ) =>
+            {
+                return Err(ApiError::method_not_allowed());
             }
             Verb::Get => read::get(self, request, &target)?,
             Verb::List => read::list(self, request, &target)?,

@@ -133,8 +133,10 @@ pub struct Response {
     pub code: u16,
     /// `Retry-After`, in seconds.
     pub retry_after: Option<u64>,
-    /// JSON.
+    /// The body.
     pub body: Bytes,
+    /// JSON nearly always.
+    pub content_type: &'static str,
 }
 
 impl Response {
@@ -149,6 +151,7 @@ impl Response {
             code,
             retry_after: None,
             body: body.into(),
+            content_type: "application/json",
         }
     }
 

@@ -245,11 +245,8 @@ fn built_in_list(field: &str, parent: &str) -> Shape {
     }
 }
 
-/// What strategic merge goes by: one key, and taints are keyed where apply takes them as a whole.
+/// What strategic merge goes by: the first key alone.
 pub(crate) fn strategic_key(field: &str, parent: &str) -> Option<String> {
-    if field == "taints" {
-        return Some("key".into());
-    }
     match built_in_list(field, parent) {
         Shape::Keyed(keys) => keys.into_iter().next(),
         Shape::Leaf | Shape::Struct | Shape::Map | Shape::Set => None,

@@ -135,23 +135,33 @@ fn requirement(term: &str) -> std::result::Result<Requirement, String> {
     if rest.is_empty() {
         return Ok(Requirement::Exists(label_key(key)?));
     }
-    let open = rest.find('(').ok_or_else(|| {
-        format!(
-            "unable to parse requirement: found '{rest}', expected: in, notin, =, ==, !=, gt, lt"
-        )
-    })?;
-    let inner = rest[open + 1..]
-        .strip_suffix(')')
-        .ok_or_else(|| "unable to parse requirement: found '', expected: ',' or ')'".to_owned())?;
-    let values: std::result::Result<Vec<String>, String> =
-        inner.split(',').map(label_value).collect();
-    match rest[..open].trim() {
-        "in" => Ok(Requirement::In(label_key(key)?, values?)),
-        "notin" => Ok(Requirement::NotIn(label_key(key)?, values?)),
-        other => Err(format!(
-            "unable to parse requirement: found '{other}', expected: in, notin, =, ==, !=, gt, lt"
-        )),
+    let unknown = |word: &str| {
+        Err(format!(
+            "unable to parse requirement: found '{word}', expected: in, notin, =, ==, !=, gt, lt"
+        ))
+    };
+    let mut words = rest.splitn(2, |letter: char| letter.is_whitespace() || letter == '(');
+    let operator = words.next().unwrap_or_default();
+    if !matches!(operator, "in" | "notin") {
+        return unknown(operator);
     }
+    let list = rest[operator.len()..].trim();
+    let Some(list) = list.strip_prefix('(') else {
+        return Err(format!(
+            "unable to parse requirement: found '{list}' expected: '('"
+        ));
+    };
+    let Some(list) = list.strip_suffix(')') else {
+        return Err("unable to parse requirement: found '', expected: ',' or ')'".to_owned());
+    };
+    let values: std::result::Result<Vec<String>, String> =
+        list.split(',').map(label_value).collect();
+    let key = label_key(key)?;
+    Ok(if operator == "in" {
+        Requirement::In(key, values?)
+    } else {
+        Requirement::NotIn(key, values?)
+    })
 }
 
 fn label_key(key: &str) -> std::result::Result<String, String> {
@@ -159,7 +169,7 @@ fn label_key(key: &str) -> std::result::Result<String, String> {
     let sound = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
     if key.is_empty() || !key.chars().all(sound) {
         return Err(format!(
-            "unable to parse requirement: <nil>: Invalid value: \"{key}\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+            "unable to parse requirement: <nil>: Invalid value: \"{key}\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
         ));
     }
     Ok(key.to_owned())
@@ -205,16 +215,10 @@ impl FieldSelector {
                 (field, value, true)
             } else {
                 let message = format!("invalid selector: '{term}'; can't understand '{term}'");
-                return Err(ApiError::bad_request(format!(
-                    "{}: {message}",
-                    unable(resource, source)
-                )));
+                return Err(ApiError::bad_request(message));
             };
             if !selectable(resource, field) {
-                let message = format!(
-                    "{}: field label not supported: {field}",
-                    unable(resource, source)
-                );
+                let message = format!("field label not supported: {field}");
                 return Err(ApiError::bad_request(message));
             }
             out.push(FieldRequirement {
@@ -246,19 +250,6 @@ impl FieldSelector {
             .find(|requirement| requirement.equal && requirement.field == field);
         found.map(|requirement| requirement.value.as_str())
     }
-}
-
-fn unable(resource: &Resource, source: &str) -> String {
-    let version = resource.api_version();
-    let version = if resource.group.is_empty() {
-        format!("/{version}")
-    } else {
-        version
-    };
-    format!(
-        "Unable to find \"{version}, Resource={}\" that match label selector \"\", field selector \"{source}\"",
-        resource.plural
-    )
 }
 
 fn selectable(resource: &Resource, field: &str) -> bool {

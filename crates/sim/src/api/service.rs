@@ -211,6 +211,7 @@ fn refusal(code: u16) -> Response {
 pub(crate) struct Answer {
     pub(crate) code: u16,
     retry_after: Option<u64>,
+    content_type: &'static str,
     body: AnswerBody,
 }
 
@@ -219,6 +220,7 @@ impl Answer {
         Self {
             code: response.code,
             retry_after: response.retry_after,
+            content_type: response.content_type,
             body: AnswerBody(Kind::Whole(Some(response.body))),
         }
     }
@@ -227,6 +229,7 @@ impl Answer {
         Self {
             code: 200,
             retry_after: None,
+            content_type: "application/json",
             body: AnswerBody(Kind::Watch(Box::new(WatchBody::new(server, watch)))),
         }
     }
@@ -239,7 +242,7 @@ impl Answer {
         let headers = response.headers_mut();
         headers.insert(
             CONTENT_TYPE,
-            http::HeaderValue::from_static("application/json"),
+            http::HeaderValue::from_static(self.content_type),
         );
         if let Some(seconds) = self.retry_after {
             headers.insert(RETRY_AFTER, seconds.into());

@@ -22,6 +22,7 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value, now: &str)
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => pod(object),
         ("", "namespaces") => namespace(object),
+        ("storage.k8s.io", "volumeattachments") => object["status"] = json!({ "attached": false }),
         ("", "persistentvolumes" | "persistentvolumeclaims") => {
             object["status"] = json!({ "phase": "Pending" })
         }
@@ -34,10 +35,14 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value, now: &str)
 }
 
 /// Go writes the structs of built-in kinds out even when nothing is in them.
-fn ensure_structs(resource: &Resource, object: &mut Value) {
+pub(crate) fn ensure_structs(resource: &Resource, object: &mut Value) {
+    if resource.is("", "events") || resource.is("events.k8s.io", "events") {
+        event(object);
+        return;
+    }
     let flat = matches!(
         resource.plural.as_str(),
-        "configmaps" | "events" | "secrets" | "serviceaccounts"
+        "configmaps" | "secrets" | "serviceaccounts"
     );
     if resource.custom.is_some() || flat {
         return;
@@ -45,6 +50,39 @@ fn ensure_structs(resource: &Resource, object: &mut Value) {
     ensure(object, "spec");
     if resource.has(Subresource::Status) {
         ensure(object, "status");
+        fill_conditions(resource, &mut object["status"]);
+    }
+    if resource.is("", "nodes") && object["status"].get("allocatable").is_none() {
+        if let Some(capacity) = object["status"].get("capacity").cloned() {
+            object["status"]["allocatable"] = capacity;
+        }
+    }
+}
+
+fn event(object: &mut Value) {
+    for field in ["involvedObject", "source"] {
+        ensure(object, field);
+    }
+    for field in ["eventTime", "firstTimestamp", "lastTimestamp"] {
+        default(object, field, Value::Null);
+    }
+    for field in ["reportingComponent", "reportingInstance"] {
+        default(object, field, "".into());
+    }
+}
+
+/// Times of conditions are written out even when they were never set.
+fn fill_conditions(resource: &Resource, status: &mut Value) {
+    let times: &[&str] = match resource.plural.as_str() {
+        "nodes" => &["lastHeartbeatTime", "lastTransitionTime"],
+        "pods" => &["lastProbeTime", "lastTransitionTime"],
+        _ => &["lastTransitionTime"],
+    };
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        for time in times {
+            default(condition, time, Value::Null);
+        }
     }
 }
 
@@ -106,6 +144,9 @@ fn namespace(object: &mut Value) {
     object["status"] = json!({ "phase": "Active" });
 }
 
+/// How often a DaemonSet's template changed, where apps/v1 keeps it.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 fn workload(resource: &Resource, object: &mut Value) {
     let spec = &mut object["spec"];
     if resource.plural != "daemonsets" {
@@ -116,6 +157,8 @@ fn workload(resource: &Resource, object: &mut Value) {
     match resource.plural.as_str() {
         "daemonsets" => {
             default(spec, "revisionHistoryLimit", 10.into());
+            object["metadata"]["annotations"][TEMPLATE_GENERATION] = "1".into();
+            let spec = &mut object["spec"];
             let rolling = json!({ "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": 1, "maxSurge": 0 } });
             default(spec, "updateStrategy", rolling);
             let numbers = [
@@ -213,6 +256,13 @@ pub(crate) fn prepare_update(
     if subresource.is_none() && wants_differ(resource, live, object) {
         let generation = number(live, &["metadata", "generation"]) + 1;
         meta_mut(object).insert("generation".into(), generation.into());
+    }
+    if resource.plural == "daemonsets" && live["spec"]["template"] != object["spec"]["template"] {
+        let counted = live["metadata"]["annotations"][TEMPLATE_GENERATION]
+            .as_str()
+            .and_then(|count| count.parse::<i64>().ok());
+        object["metadata"]["annotations"][TEMPLATE_GENERATION] =
+            (counted.unwrap_or(0) + 1).to_string().into();
     }
 }
 

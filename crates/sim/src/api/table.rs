@@ -69,8 +69,8 @@ const REPLICA_SET: &[Column] = &[
 const DEPLOYMENT: &[Column] = &[
     NAME,
     ("Ready", "string", "", false),
-    ("Up-to-date", "integer", "", false),
-    ("Available", "integer", "", false),
+    ("Up-to-date", "string", "", false),
+    ("Available", "string", "", false),
     AGE,
     ("Containers", "string", "", true),
     ("Images", "string", "", true),
@@ -86,12 +86,12 @@ const EVENT: &[Column] = &[
     ("Source", "string", "", true),
     ("Message", "string", "", false),
     ("First Seen", "string", "", true),
-    ("Count", "integer", "", true),
+    ("Count", "string", "", true),
     ("Name", "string", "name", true),
 ];
 const VOLUME_ATTACHMENT: &[Column] = &[
     NAME,
-    ("Attacher", "string", "", false),
+    ("Attacher", "string", "name", false),
     ("PV", "string", "", false),
     ("Node", "string", "", false),
     ("Attached", "boolean", "", false),

@@ -4,8 +4,9 @@
 use serde_json::Value;
 
 use super::kinds::Resource;
+use super::selector::LabelSelector;
 use super::status::{ApiError, FieldError, Result};
-use super::value::{at, items, meta, number, text};
+use super::value::{at, items, meta, number, object_mut};
 
 /// The longest field manager, in bytes.
 const MAX_MANAGER: usize = 128;
@@ -48,13 +49,17 @@ pub(crate) fn updated(resource: &Resource, live: &Value, object: &Value) -> Resu
     let mut wrong = Vec::new();
     if meta(live, "uid") != meta(object, "uid") {
         // Two of the real server's checks find it.
-        let fault = FieldError::invalid("metadata.uid", &meta(object, "uid").into(), "field is immutable");
+        let fault = FieldError::invalid(
+            "metadata.uid",
+            &meta(object, "uid").into(),
+            "field is immutable",
+        );
         wrong.extend([fault.clone(), fault]);
     }
     common(object, &mut wrong);
     if resource.custom.is_none() {
-        fields(resource, object, &mut wrong);
         frozen(resource, live, object, &mut wrong);
+        fields(resource, object, &mut wrong);
     }
     new_finalizers(live, object, &mut wrong);
     refuse(resource, meta(live, "name"), &wrong)
@@ -123,6 +128,7 @@ fn fields(resource: &Resource, object: &Value, wrong: &mut Vec<FieldError>) {
         ("", "pods") if items(object, &["spec", "containers"]).is_empty() => {
             wrong.push(FieldError::required("spec.containers", ""));
         }
+        ("apps", _) => selects_its_own(object, wrong),
         ("coordination.k8s.io", "leases") => lease(object, wrong),
         ("policy", "poddisruptionbudgets") => {
             let both = ["minAvailable", "maxUnavailable"]
@@ -169,10 +175,50 @@ fn frozen(resource: &Resource, live: &Value, object: &Value, wrong: &mut Vec<Fie
     };
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("apps", "daemonsets" | "deployments" | "replicasets") => freeze(&["spec", "selector"]),
-        ("", "pods") if !text(live, &["spec", "nodeName"]).is_empty() => {
-            freeze(&["spec", "nodeName"])
+        ("", "pods") if pod_spec_differs(live, object) => {
+            let why = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+            wrong.push(FieldError::forbidden("spec", why));
         }
         _ => {}
+    }
+}
+
+/// Whether more of a pod's spec differs than may change.
+fn pod_spec_differs(live: &Value, object: &Value) -> bool {
+    let fixed = |pod: &Value| {
+        let mut spec = pod["spec"].clone();
+        for field in [
+            "activeDeadlineSeconds",
+            "tolerations",
+            "terminationGracePeriodSeconds",
+        ] {
+            object_mut(&mut spec).remove(field);
+        }
+        for list in ["containers", "initContainers"] {
+            let containers = spec.get_mut(list).and_then(Value::as_array_mut);
+            for container in containers.into_iter().flatten() {
+                object_mut(container).remove("image");
+            }
+        }
+        spec
+    };
+    live["spec"] != object["spec"] && fixed(live) != fixed(object)
+}
+
+/// A workload must select the pods that it makes.
+fn selects_its_own(object: &Value, wrong: &mut Vec<FieldError>) {
+    let template = &object["spec"]["template"];
+    let selector = LabelSelector::from_object(at(object, &["spec", "selector"]));
+    if !selector.is_some_and(|selector| selector.matches(template)) {
+        let labels = at(template, &["metadata", "labels"])
+            .cloned()
+            .unwrap_or_default();
+        let why = "`selector` does not match template `labels`";
+        wrong.push(FieldError::invalid(
+            "spec.template.metadata.labels",
+            &labels,
+            why,
+        ));
     }
 }
 
@@ -192,6 +238,8 @@ fn new_finalizers(live: &Value, object: &Value, wrong: &mut Vec<FieldError>) {
             "no new finalizers can be added if the object is being deleted, found new finalizers []string{{\"{}\"}}",
             new.join("\", \"")
         );
-        wrong.push(FieldError::forbidden("metadata.finalizers", &why));
+        // Two of the real server's checks find it.
+        let fault = FieldError::forbidden("metadata.finalizers", &why);
+        wrong.extend([fault.clone(), fault]);
     }
 }

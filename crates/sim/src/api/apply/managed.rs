@@ -166,10 +166,18 @@ fn nothing(custom: bool) -> Value {
     }
     let pod = json!({ "containers": null });
     let mut spec = pod.clone();
+    spec["source"] = json!({});
     spec["strategy"] = json!({});
     spec["updateStrategy"] = json!({});
     spec["template"] = json!({ "metadata": {}, "spec": pod });
-    json!({ "metadata": {}, "spec": spec, "status": {} })
+    let mut object = json!({ "metadata": {}, "source": {}, "spec": spec, "status": {} });
+    for time in ["eventTime", "firstTimestamp", "lastTimestamp"] {
+        object[time] = Value::Null;
+    }
+    for text in ["reportingComponent", "reportingInstance"] {
+        object[text] = "".into();
+    }
+    object
 }
 
 /// Whether the writer asks for the managed fields to be thrown away.
@@ -290,8 +298,9 @@ pub(crate) fn apply<'a>(
     let empty = json!({ "metadata": {} });
     let (merged, mut known) = {
         let base = live.unwrap_or(&empty);
-        let merged = merge(base, config, ty)
-            .map_err(|why| ApiError::plain(500, format!("failed to create typed patch object: {why}")))?;
+        let merged = merge(base, config, ty).map_err(|why| {
+            ApiError::plain(500, format!("failed to create typed patch object: {why}"))
+        })?;
         (merged, entries(base))
     };
     let wanted = of_value(config, ty).without_trees(writer.reset);

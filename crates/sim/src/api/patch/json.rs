@@ -25,12 +25,7 @@ pub(crate) fn apply(target: &mut Value, patch: &Value) -> Result<(), Refusal> {
 
 fn step(target: &mut Value, operation: &Value) -> Result<(), Refusal> {
     let path = pointer(operation, "path")?;
-    let value = || {
-        operation
-            .get("value")
-            .cloned()
-            .ok_or(Refusal::Unfit)
-    };
+    let value = || operation.get("value").cloned().ok_or(Refusal::Unfit);
     match operation
         .get("op")
         .and_then(Value::as_str)
@@ -45,10 +40,7 @@ fn step(target: &mut Value, operation: &Value) -> Result<(), Refusal> {
         }
         "copy" => {
             let from = pointer(operation, "from")?;
-            let copied = target
-                .pointer(&from)
-                .cloned()
-                .ok_or(Refusal::Unfit)?;
+            let copied = target.pointer(&from).cloned().ok_or(Refusal::Unfit)?;
             add(target, &path, copied)
         }
         "test" => {
@@ -65,11 +57,7 @@ fn step(target: &mut Value, operation: &Value) -> Result<(), Refusal> {
 
 fn pointer(operation: &Value, field: &str) -> Result<String, Refusal> {
     let path = operation.get(field).and_then(Value::as_str);
-    path.map(Into::into).ok_or_else(|| {
-        Refusal::Malformed(format!(
-            "jsonpatch {field} operation does not apply: doc is missing {field}"
-        ))
-    })
+    path.map(Into::into).ok_or(Refusal::Unfit)
 }
 
 fn split(path: &str) -> (&str, String) {
@@ -115,7 +103,10 @@ fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), Refusal> 
     }
     match target.pointer(split(path).0) {
         Some(Value::Object(_)) => add(target, path, value),
-        Some(Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | None => Err(Refusal::Unfit),
+        Some(
+            Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_),
+        )
+        | None => Err(Refusal::Unfit),
     }
 }
 

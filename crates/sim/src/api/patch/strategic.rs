@@ -151,17 +151,17 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn conditions_and_taints_merge_by_key_and_directives_delete() {
+    fn conditions_merge_by_key_directives_delete_and_taints_are_replaced() {
         let mut node = json!({
             "metadata": {"finalizers": ["a"]},
             "spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]},
-            "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "R"}]},
+            "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "R"}, {"type": "Gone"}]},
         });
         let patch = json!({
             "metadata": {"finalizers": ["b"], "$deleteFromPrimitiveList/finalizers": ["a"]},
-            "spec": {"unschedulable": true, "taints": [{"key": "x", "$patch": "delete"}, {"key": "y"}]},
+            "spec": {"unschedulable": true, "taints": [{"key": "y"}]},
             "status": {"$setElementOrder/conditions": [{"type": "New"}, {"type": "Ready"}],
-                "conditions": [{"type": "Ready", "status": "False"}, {"type": "New"}]},
+                "conditions": [{"type": "Ready", "status": "False"}, {"type": "New"}, {"type": "Gone", "$patch": "delete"}]},
         });
         apply(&mut node, &patch).unwrap();
         assert_eq!(
@@ -180,7 +180,7 @@ mod tests {
         assert!(
             apply(
                 &mut node,
-                &json!({"spec": {"taints": [{"effect": "NoSchedule"}]}})
+                &json!({"status": {"conditions": [{"status": "True"}]}})
             )
             .is_err()
         );

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::api::events;
 use crate::api::kinds::{Registry, Resource};
@@ -42,9 +42,19 @@ pub(crate) fn parse(request: &Request, kind: &str) -> Result<Value> {
 }
 
 /// Checks that an object says what it should be, and takes it into the stored form.
-pub(crate) fn stored_form(registry: &Registry, mut value: Value, resource: &Resource) -> Result<Value> {
+pub(crate) fn stored_form(
+    registry: &Registry,
+    mut value: Value,
+    resource: &Resource,
+) -> Result<Value> {
     let expected = resource.api_version();
-    let or = |said: &str, default: &str| if said.is_empty() { default.to_owned() } else { said.to_owned() };
+    let or = |said: &str, default: &str| {
+        if said.is_empty() {
+            default.to_owned()
+        } else {
+            said.to_owned()
+        }
+    };
     let kind = or(text(&value, &["kind"]), &resource.kind);
     let version = or(text(&value, &["apiVersion"]), &expected);
     if kind != resource.kind || version != expected {
@@ -68,16 +78,26 @@ fn mistaken(registry: &Registry, resource: &Resource, kind: &str, version: &str)
     let known = registry.knows(version, kind);
     if known && kind == resource.kind {
         let expected = resource.api_version();
-        let why = format!("the API version in the data ({version}) does not match the expected API version ({expected})");
+        let why = format!(
+            "the API version in the data ({version}) does not match the expected API version ({expected})"
+        );
         return ApiError::bad_request(why);
     }
     let short = version.rsplit('/').next().unwrap_or_default();
     let why = if known {
-        format!("converting ({kind}) to ({}): unknown conversion", resource.kind)
+        format!(
+            "converting ({kind}) to ({}): unknown conversion",
+            resource.kind
+        )
     } else {
-        format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\"")
+        format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        )
     };
-    ApiError::bad_request(format!("{kind} in version \"{short}\" cannot be handled as a {}: {why}", resource.kind))
+    ApiError::bad_request(format!(
+        "{kind} in version \"{short}\" cannot be handled as a {}: {why}",
+        resource.kind
+    ))
 }
 
 /// Takes away what is null: absent, in Kubernetes.
@@ -134,12 +154,12 @@ pub(crate) fn presenter(
 ) -> Result<Presenter> {
     let view =
         View::negotiate(&request.accept, request.query.get("includeObject")).ok_or_else(|| {
-            let message = "only the following media types are accepted: application/json";
+            let message = "406: Not Acceptable\n\nAvailable representations: application/json";
             Box::new(ApiError {
                 code: 406,
                 reason: "NotAcceptable",
                 message: message.into(),
-                details: Value::Null,
+                details: json!({}),
             })
         })?;
     Ok(Presenter::new(Arc::clone(resource), view, store.now()))

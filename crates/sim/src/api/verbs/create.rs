@@ -72,6 +72,7 @@ pub(crate) fn make(
     }
     let name = meta(&object, "name").to_owned();
     admit(store, resource, &target.namespace, &name)?;
+    drop_empty_metadata(&mut object);
     let now = store.now_text();
     let uid = store.new_uid();
     let meta = meta_mut(&mut object);
@@ -110,7 +111,6 @@ pub(crate) fn make(
             resource.custom.is_some(),
         );
     }
-    drop_empty_metadata(&mut object);
     let key = key(&target.namespace, &name);
     if store.find(resource, &key).is_some() {
         return Err(ApiError::already_exists(resource, &name));
@@ -149,6 +149,9 @@ pub(crate) fn admit(store: &Store, resource: &Resource, namespace: &str, name: &
 /// What a write to this path can not change.
 pub(crate) fn reset_fields(resource: &Resource, subresource: Option<Subresource>) -> FieldSet {
     let fields = match subresource {
+        None if resource.is("", "namespaces") => {
+            json!({ "f:status": {}, "f:spec": { "f:finalizers": {} } })
+        }
         None if resource.has(Subresource::Status) => json!({ "f:status": {} }),
         Some(Subresource::Status) if resource.is("", "pods") => {
             json!({ "f:spec": {}, "f:metadata": { "f:deletionTimestamp": {}, "f:ownerReferences": {} } })

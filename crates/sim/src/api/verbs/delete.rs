@@ -281,22 +281,15 @@ pub(crate) fn delete_collection(
     let options = DeleteOptions::of_request(request)?;
     let found = store.collection(resource).in_namespace(&target.namespace);
     let found = found.filter(|(_, stored)| scope.selects(&stored.value));
-    let names: Vec<(String, String)> = found
-        .map(|(_, stored)| {
-            (
-                meta(&stored.value, "namespace").to_owned(),
-                meta(&stored.value, "name").to_owned(),
-            )
-        })
-        .collect();
-    let mut last = Vec::new();
-    for (namespace, name) in names {
-        match delete_object(store, resource, &key(&namespace, &name), &name, &options)? {
-            Outcome::Stays(stored) | Outcome::Gone(stored) => last.push(stored),
-        }
+    let found: Vec<Arc<Stored>> = found.map(|(_, stored)| Arc::clone(stored)).collect();
+    for stored in &found {
+        let name = meta(&stored.value, "name");
+        let key = key(meta(&stored.value, "namespace"), name);
+        delete_object(store, resource, &key, name, &options)?;
     }
     let presenter = super::body::presenter(store, request, resource)?;
-    let shown: Vec<&Stored> = last.iter().map(|stored| &**stored).collect();
+    // As they were when they were found.
+    let shown: Vec<&Stored> = found.iter().map(|stored| &**stored).collect();
     let meta = json!({ "resourceVersion": store.revision.to_string() });
     Ok(Response::ok(presenter.many(&shown, &meta)))
 }

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::body::parse;
-use super::create::admit;
+use super::create::{admit, reset_fields};
 use super::delete::{DeleteOptions, delete_object};
+use crate::api::apply::managed::{Writer, track_update};
 use crate::api::handle::success;
-use crate::api::kinds::Resource;
+use crate::api::kinds::{Resource, Subresource};
 use crate::api::request::{Request, Response};
 use crate::api::route::{Target, key};
+use crate::api::schema::Type;
 use crate::api::selector::LabelSelector;
 use crate::api::status::{ApiError, Result};
 use crate::api::store::{Store, Stored};
@@ -26,9 +28,16 @@ const MAX_DISRUPTED_PODS: usize = 2000;
 /// Evicts a pod.
 pub(crate) fn evict(store: &mut Store, request: &Request, target: &Target) -> Result<Response> {
     let body = parse(request, "Eviction")?;
-    let name = meta(&body, "name");
-    // A generous reading: the name may be left out of the body.
-    if !name.is_empty() && name != target.name {
+    let kind = text(&body, &["kind"]);
+    if !matches!(kind, "" | "Eviction") {
+        let version = text(&body, &["apiVersion"]);
+        let why = format!("converting ({version}.{kind}) to (policy.Eviction): unknown conversion");
+        let short = version.rsplit('/').next().unwrap_or_default();
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version \"{short}\" cannot be handled as a Eviction: {why}"
+        )));
+    }
+    if meta(&body, "name") != target.name {
         return Err(ApiError::bad_request(
             "name in URL does not match name in Eviction object",
         ));
@@ -74,8 +83,10 @@ fn spend(store: &mut Store, target: &Target, pod: &Stored, options: &DeleteOptio
         [] => Ok(()),
         [budget] if goes_unhealthy(&pod.value, &budget.value) => Ok(()),
         [budget] => {
-            let spent = decrement(&budget.value, &target.name, &store.now_text())?;
+            let now = store.now_text();
+            let mut spent = decrement(&budget.value, &target.name, &now)?;
             if !options.dry_run {
+                own(&budgets, &budget.value, &mut spent, &now);
                 let name = meta(&budget.value, "name").to_owned();
                 store.put(&budgets, &key(&target.namespace, &name), spent);
             }
@@ -86,6 +97,19 @@ fn spend(store: &mut Store, target: &Target, pod: &Stored, options: &DeleteOptio
             Err(ApiError::plain(500, why))
         }
     }
+}
+
+/// The server changes the budget under its own name.
+fn own(budgets: &Resource, old: &Value, spent: &mut Value, now: &str) {
+    let reset = reset_fields(budgets, Some(Subresource::Status));
+    let writer = Writer {
+        manager: "kube-apiserver",
+        api_version: "policy/v1",
+        subresource: "status",
+        now,
+        reset: &reset,
+    };
+    track_update(Some(old), spent, &writer, Type::of(None), false);
 }
 
 /// A pod that is not ready counts for nothing, so that its going costs nothing, where policy or
@@ -196,14 +220,18 @@ fn set_insufficient(budget: &mut Value, now: &str) {
     new["reason"] = "InsufficientPods".into();
     new["message"] = "".into();
     new["observedGeneration"] = observed;
-    let conditions = budget["status"]["conditions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    let others = conditions
-        .into_iter()
-        .filter(|condition| condition["type"] != "DisruptionAllowed");
-    budget["status"]["conditions"] = others.chain([new]).collect();
+    put_condition(budget, new);
+}
+
+/// Puts a condition in the place of the one of its type, or at the end.
+fn put_condition(object: &mut Value, new: Value) {
+    let conditions = &mut object["status"]["conditions"];
+    let mut list = conditions.as_array().cloned().unwrap_or_default();
+    match list.iter().position(|old| old["type"] == new["type"]) {
+        Some(place) => list[place] = new,
+        None => list.push(new),
+    }
+    *conditions = list.into();
 }
 
 /// Marks the pod as disrupted, then deletes it. The preconditions are looked at only now, which is
@@ -214,11 +242,11 @@ fn delete_evicted(store: &mut Store, target: &Target, options: &DeleteOptions) -
     if !options.dry_run {
         let pod = find(store, target)?;
         options.check(&pod.value, "", "Pod")?;
-        let marked = store.put(
-            resource,
-            &target.key(),
-            disrupted(&pod.value, &store.now_text()),
-        );
+        let disrupted = disrupted(&pod.value, &store.now_text());
+        let marked = match disrupted {
+            disrupted if disrupted == pod.value => pod,
+            disrupted => store.put(resource, &target.key(), disrupted),
+        };
         if options.resource_version.is_some() {
             options.resource_version = Some(meta(&marked.value, "resourceVersion").to_owned());
         }
@@ -228,21 +256,16 @@ fn delete_evicted(store: &mut Store, target: &Target, options: &DeleteOptions) -
 
 fn disrupted(pod: &Value, now: &str) -> Value {
     let mut pod = pod.clone();
+    let since = condition(&pod, "DisruptionTarget").filter(|old| old["status"] == "True");
+    let since = since.map_or_else(|| now.into(), |old| old["lastTransitionTime"].clone());
     let target = json!({
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
         "lastProbeTime": null,
-        "lastTransitionTime": now,
+        "lastTransitionTime": since,
     });
-    let conditions = pod["status"]["conditions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    let others = conditions
-        .into_iter()
-        .filter(|condition| condition["type"] != "DisruptionTarget");
-    pod["status"]["conditions"] = others.chain([target]).collect();
+    put_condition(&mut pod, target);
     pod
 }

@@ -44,7 +44,6 @@ pub(crate) fn patch(store: &mut Store, request: &Request, target: &Target) -> Re
         (JSON | MERGE, Some(live)) => ordinary(store, request, target, &live, media),
         (STRATEGIC, Some(live)) if !custom => ordinary(store, request, target, &live, media),
         (_, _) => Err(ApiError::unsupported_media_type()),
-
     }
 }
 
@@ -114,13 +113,20 @@ fn ordinary(
 }
 
 fn misnamed(said: &str, name: &str) -> Box<ApiError> {
-    ApiError::bad_request(format!("the name of the object ({said}) does not match the name on the URL ({name})"))
+    ApiError::bad_request(format!(
+        "the name of the object ({said}) does not match the name on the URL ({name})"
+    ))
 }
 
 /// The real server keeps to itself why a JSON patch does not fit.
 fn unfit() -> Box<ApiError> {
     let message = "the server rejected our request due to an error in our request";
-    Box::new(ApiError { code: 422, reason: "Invalid", message: message.into(), details: json!({}) })
+    Box::new(ApiError {
+        code: 422,
+        reason: "Invalid",
+        message: message.into(),
+        details: json!({}),
+    })
 }
 
 fn apply_patch(
@@ -185,7 +191,9 @@ fn check_applied(config: &Value, target: &Target) -> Result<()> {
     let version = config["apiVersion"].as_str().unwrap_or_default();
     if version != resource.api_version() || kind != resource.kind {
         let (group, short) = version.split_once('/').unwrap_or(("", version));
-        return Err(ApiError::bad_request(format!("invalid object type: {group}/{short}, Kind={kind}")));
+        return Err(ApiError::bad_request(format!(
+            "invalid object type: {group}/{short}, Kind={kind}"
+        )));
     }
     let name = meta(config, "name");
     if !name.is_empty() && name != target.name {

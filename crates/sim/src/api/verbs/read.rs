@@ -10,7 +10,7 @@ use crate::api::kinds::Resource;
 use crate::api::request::{Request, Response};
 use crate::api::route::{Target, key};
 use crate::api::selector::{FieldSelector, LabelSelector};
-use crate::api::status::{ApiError, Result};
+use crate::api::status::{ApiError, FieldError, Result};
 use crate::api::store::{Store, Stored};
 use crate::api::watch::Scope;
 
@@ -40,7 +40,7 @@ pub(crate) fn revision(request: &Request) -> Result<Option<u64>> {
     match source {
         "" | "0" => Ok(None),
         number => number.parse().map(Some).map_err(|_| {
-            ApiError::bad_request(format!("resourceVersion: Invalid value: \"{number}\": strconv.ParseUint: parsing \"{number}\": invalid syntax"))
+            ApiError::bad_request(format!("invalid resource version: resourceVersion: Invalid value: \"{number}\": strconv.ParseUint: parsing \"{number}\": invalid syntax"))
         }),
     }
 }
@@ -84,8 +84,11 @@ impl Continue {
                 after: after.into(),
             })
         });
-        parsed
-            .ok_or_else(|| ApiError::bad_request("continue key is not valid: illegal base64 data"))
+        parsed.ok_or_else(|| {
+            ApiError::bad_request(
+                "invalid continue token: continue key is not valid: illegal base64 data",
+            )
+        })
     }
 
     fn token(&self) -> String {
@@ -129,7 +132,15 @@ pub(crate) fn list(store: &Store, request: &Request, target: &Target) -> Result<
     let mut found = candidates.filter(|(key, stored)| {
         after.as_ref().is_none_or(|after| *key > after) && scope.selects(&stored.value)
     });
-    let limit: usize = request.query.get("limit").parse().unwrap_or(0);
+    // "Any version" is answered from the cache as a whole.
+    let whole = request.query.get("resourceVersion") == "0";
+    let limit: usize = request
+        .query
+        .get("limit")
+        .parse()
+        .ok()
+        .filter(|_| !whole)
+        .unwrap_or(0);
     let mut shown: Vec<&Stored> = Vec::new();
     let mut last = "";
     for (key, stored) in found.by_ref() {
@@ -158,23 +169,35 @@ pub(crate) fn list(store: &Store, request: &Request, target: &Target) -> Result<
 fn check_match(request: &Request) -> Result<()> {
     let wanted = request.query.get("resourceVersionMatch");
     let version = request.query.get("resourceVersion");
-    let refuse = |why: &str| {
-        let message =
-            format!("ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: {why}");
-        Err(ApiError::plain(422, message))
+    let refuse = |reason: &'static str, message: String| {
+        let field = FieldError {
+            reason,
+            field: "resourceVersionMatch".into(),
+            message,
+        };
+        Err(ApiError::invalid(
+            "meta.k8s.io",
+            "ListOptions",
+            "",
+            &[field],
+        ))
     };
+    let forbid = |why: &str| refuse("FieldValueForbidden", format!("Forbidden: {why}"));
     match wanted {
         "" => Ok(()),
-        _ if version.is_empty() => refuse(
-            "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
-        ),
-        "Exact" if version == "0" => refuse(
-            "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-        ),
+        _ if version.is_empty() => {
+            forbid("resourceVersionMatch is forbidden unless resourceVersion is provided")
+        }
+        "Exact" if version == "0" => {
+            forbid("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
+        }
         "Exact" | "NotOlderThan" => Ok(()),
-        other => refuse(&format!(
-            "Unsupported value: \"{other}\": supported values: \"Exact\", \"NotOlderThan\", \"\""
-        )),
+        other => {
+            let message = format!(
+                "Unsupported value: \"{other}\": supported values: \"Exact\", \"NotOlderThan\", \"\""
+            );
+            refuse("FieldValueNotSupported", message)
+        }
     }
 }
 

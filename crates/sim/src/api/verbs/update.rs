@@ -95,6 +95,7 @@ pub(crate) fn change(
     keep_identity(&live.value, &mut object);
     drop_nulls(&mut object);
     drop_empty_metadata(&mut object);
+    strategy::ensure_structs(resource, &mut object);
     let now = store.now_text();
     if owners == Owners::Track {
         let reset = reset_fields(resource, target.subresource);
@@ -141,7 +142,12 @@ fn uid_precondition(target: &Target, wanted: &str, uid: &str) -> Result<()> {
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
          Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
     );
-    Err(ApiError::conflict(&resource.group, &resource.plural, &target.name, &why))
+    Err(ApiError::conflict(
+        &resource.group,
+        &resource.plural,
+        &target.name,
+        &why,
+    ))
 }
 
 /// Where the real server keeps an object in etcd, which some of its messages show.
@@ -169,7 +175,12 @@ fn preconditions(target: &Target, live: &Value, object: &Value) -> Result<()> {
             &json!(0),
             "must be specified for an update",
         );
-        return Err(ApiError::invalid(&resource.group, &resource.plural, &target.name, &[field]));
+        return Err(ApiError::invalid(
+            &resource.group,
+            &resource.plural,
+            &target.name,
+            &[field],
+        ));
     }
     if version == meta(live, "resourceVersion") {
         return Ok(());
@@ -182,7 +193,8 @@ fn keep_identity(live: &Value, object: &mut Value) {
     if meta(object, "uid").is_empty() {
         meta_mut(object).insert("uid".into(), meta(live, "uid").into());
     }
-    for field in ["creationTimestamp",
+    for field in [
+        "creationTimestamp",
         "deletionTimestamp",
         "generation",
         "resourceVersion",

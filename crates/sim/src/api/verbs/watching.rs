@@ -11,7 +11,7 @@ use crate::api::handle::Reply;
 use crate::api::request::Request;
 use crate::api::route::Target;
 use crate::api::selector::FieldSelector;
-use crate::api::status::{ApiError, Result};
+use crate::api::status::{ApiError, FieldError, Result};
 use crate::api::store::{Store, Stored};
 use crate::api::watch::{Event, Scope, Subscription, Watch, failed};
 
@@ -56,10 +56,13 @@ fn begin(store: &mut Store, request: &Request, target: &Target, scope: Scope) ->
     let initial = request.query.flag("sendInitialEvents");
     let bookmarks = request.query.flag("allowWatchBookmarks");
     if initial && !bookmarks {
-        let why = "sendInitialEvents: Forbidden: sendInitialEvents requires setting allowWatchBookmarks to true";
-        return Err(ApiError::plain(
-            422,
-            format!("ListOptions.meta.k8s.io \"\" is invalid: {why}"),
+        let why = "sendInitialEvents requires setting allowWatchBookmarks to true";
+        let field = FieldError::forbidden("sendInitialEvents", why);
+        return Err(ApiError::invalid(
+            "meta.k8s.io",
+            "ListOptions",
+            "",
+            &[field],
         ));
     }
     let starts_now = from.is_none() || initial;
