@@ -25,7 +25,12 @@ struct Bench {
 }
 
 /// Every bench program; a new one is added here.
-const BENCHES: &[Bench] = &[];
+const BENCHES: &[Bench] = &[Bench {
+    package: "dogwatch-sim",
+    target: "drain",
+    profile: "quick",
+    real: true,
+}];
 
 /// One line of the table.
 #[derive(Deserialize)]

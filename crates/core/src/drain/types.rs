@@ -149,6 +149,8 @@ pub struct DrainConfig {
 }
 
 impl Default for DrainConfig {
+    /// 32 calls at once: 250 pods of one second each were gone after 1.9 s from a real API server
+    /// that shared two busy cores with the drain; more calls only open more connections.
     fn default() -> Self {
         Self {
             in_flight: 32,

@@ -1,0 +1,274 @@
+//! What the drain relies on, case by case: the same functions run on the embedded and on the real
+//! API server. Each is a sentence of specification §2.3 or an answer measured on a real one.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+pub mod fleet;
+pub mod world;
+
+use std::time::Duration;
+
+use dogwatch_core::drain::{Answer, DrainConfig, EvictionId, PodRef, Try, Way};
+use dogwatch_k8s::drain::{Attachments, ask_to_go};
+use serde_json::json;
+use tokio::time::Instant;
+
+use fleet::Kind;
+use world::World;
+
+/// Blocked pods are tried again every five seconds without any change: what comes sooner came by
+/// the change.
+const SOONER_THAN_THE_RETRY: Duration = Duration::from_millis(4500);
+
+pub async fn what_qualifies_goes_and_what_does_not_stays(world: &World) {
+    fleet::owners(world).await;
+    for kind in fleet::ALL {
+        fleet::create(world, *kind).await;
+    }
+    let drain = world.drain(DrainConfig::default());
+    world.until_drained(&drain).await;
+    let stays: Vec<&str> = fleet::ALL
+        .iter()
+        .filter(|kind| !kind.goes())
+        .map(|kind| kind.name())
+        .collect();
+    assert_eq!(world.pods().await, stays);
+}
+
+pub async fn an_empty_node_is_drained_at_once(world: &World) {
+    let drain = world.drain(DrainConfig::default());
+    world.until_drained(&drain).await;
+    assert_eq!(drain.progress.borrow().gone, 0);
+}
+
+pub async fn excluded_pods_stay(world: &World) {
+    world
+        .pod("keep", json!({"metadata": {"labels": {"keep": "yes"}}}))
+        .await;
+    world.pod("go", json!({})).await;
+    let exclude = serde_json::from_value(json!({"matchLabels": {"keep": "yes"}})).unwrap();
+    let config = DrainConfig {
+        exclude: Some(exclude),
+        ..DrainConfig::default()
+    };
+    let drain = world.drain(config);
+    world.until_drained(&drain).await;
+    assert_eq!(world.pods().await, ["keep"]);
+}
+
+pub async fn a_pod_that_appears_during_the_drain_is_drained_too(world: &World) {
+    let drain = world.drain(DrainConfig::default());
+    world.until_drained(&drain).await;
+    world.pod("late", json!({})).await;
+    world
+        .until(&drain, |progress| progress.gone == 1 && progress.drained())
+        .await;
+    assert_eq!(world.pods().await, [""; 0]);
+}
+
+pub async fn a_budget_that_holds_a_pod_up_is_named_and_its_change_lets_the_pod_go(world: &World) {
+    world
+        .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
+        .await;
+    world.pod("other", json!({})).await;
+    world.budget("web-budget", "web", 0).await;
+    let drain = world.drain(DrainConfig::default());
+    let progress = world
+        .until(&drain, |progress| {
+            progress
+                .blocked
+                .iter()
+                .any(|blocked| !blocked.budgets.is_empty())
+        })
+        .await;
+    let blocked = &progress.blocked[0];
+    assert_eq!(blocked.pod.name, "web");
+    assert!(
+        blocked.message.contains("web-budget"),
+        "{}",
+        blocked.message
+    );
+    let numbers = &blocked.budgets[0];
+    let read = (
+        numbers.disruptions_allowed,
+        numbers.current_healthy,
+        numbers.desired_healthy,
+        numbers.expected_pods,
+    );
+    assert_eq!((numbers.name.as_str(), read), ("web-budget", (0, 1, 1, 1)));
+    world.until(&drain, |progress| progress.gone == 1).await;
+    assert_eq!(
+        progress.covered_by,
+        [format!("{}/web-budget", world.namespace)]
+    );
+
+    let changed = Instant::now();
+    world.allow("web-budget", 1).await;
+    world.until_drained(&drain).await;
+    assert!(
+        changed.elapsed() < SOONER_THAN_THE_RETRY,
+        "took {:?}",
+        changed.elapsed()
+    );
+}
+
+pub async fn a_budget_that_is_removed_lets_its_pod_go(world: &World) {
+    world
+        .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
+        .await;
+    world.budget("web-budget", "web", 0).await;
+    let drain = world.drain(DrainConfig::default());
+    world
+        .until(&drain, |progress| {
+            progress
+                .blocked
+                .iter()
+                .any(|blocked| !blocked.budgets.is_empty())
+        })
+        .await;
+    let removed = Instant::now();
+    world.remove_budget("web-budget").await;
+    world.until_drained(&drain).await;
+    assert!(
+        removed.elapsed() < SOONER_THAN_THE_RETRY,
+        "took {:?}",
+        removed.elapsed()
+    );
+}
+
+pub async fn a_pod_under_several_budgets_stays_on_the_list_and_both_are_named(world: &World) {
+    world
+        .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
+        .await;
+    world.budget("one", "web", 1).await;
+    world.budget("two", "web", 1).await;
+    let drain = world.drain(DrainConfig::default());
+    let progress = world
+        .until(&drain, |progress| {
+            progress
+                .blocked
+                .iter()
+                .any(|blocked| blocked.budgets.len() == 2)
+        })
+        .await;
+    assert!(
+        progress.blocked[0]
+            .message
+            .contains("more than one PodDisruptionBudget")
+    );
+    assert!(!progress.incomplete());
+    world.remove_budget("two").await;
+    world.until_drained(&drain).await;
+}
+
+pub async fn past_the_deadline_the_rest_is_deleted_budget_or_not(world: &World) {
+    world
+        .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
+        .await;
+    world.budget("web-budget", "web", 0).await;
+    let drain = world.drain(DrainConfig::default());
+    world
+        .until(&drain, |progress| !progress.blocked.is_empty())
+        .await;
+    drain.delete_rest();
+    world.until_drained(&drain).await;
+    assert_eq!(world.pods().await, [""; 0]);
+}
+
+pub async fn an_eviction_for_another_incarnation_harms_nobody(world: &World) {
+    world.pod("web", json!({})).await;
+    for (way, id) in [(Way::Evict, 1), (Way::Delete, 2)] {
+        let pod = PodRef {
+            namespace: world.namespace.clone(),
+            name: "web".into(),
+            uid: "00000000-0000-4000-8000-000000000000".into(),
+        };
+        let answer = ask_to_go(
+            &world.client,
+            &Try {
+                id: EvictionId(id),
+                pod,
+                way,
+            },
+        )
+        .await;
+        assert_eq!(answer, Answer::AlreadyGone, "{way:?}");
+    }
+    assert!(!world.is_deleting("web").await);
+}
+
+pub async fn a_pod_that_is_not_there_is_already_gone(world: &World) {
+    let pod = PodRef {
+        namespace: world.namespace.clone(),
+        name: "none".into(),
+        uid: "u".into(),
+    };
+    for way in [Way::Evict, Way::Delete] {
+        let one = Try {
+            id: EvictionId(1),
+            pod: pod.clone(),
+            way,
+        };
+        assert_eq!(
+            ask_to_go(&world.client, &one).await,
+            Answer::AlreadyGone,
+            "{way:?}"
+        );
+    }
+}
+
+pub async fn a_pod_in_a_terminating_namespace_is_waited_for_and_reported(world: &World) {
+    world.pod("web", json!({})).await;
+    world.terminate_namespace().await;
+    let drain = world.drain(DrainConfig::default());
+    let progress = world
+        .until(&drain, |progress| !progress.blocked.is_empty())
+        .await;
+    assert!(
+        progress.blocked[0].message.contains("namespace"),
+        "{progress:?}"
+    );
+    assert!(!progress.incomplete());
+    // As the namespace controller does it.
+    world.delete("web").await;
+    world.until_drained(&drain).await;
+}
+
+pub async fn a_daemonset_is_looked_up_by_name_and_one_that_is_gone_protects_nobody(world: &World) {
+    fleet::owners(world).await;
+    for kind in [Kind::OfDaemonSet, Kind::OfDaemonSetThatIsGone] {
+        fleet::create(world, kind).await;
+    }
+    let drain = world.drain(DrainConfig::default());
+    world.until_drained(&drain).await;
+    assert_eq!(world.pods().await, [Kind::OfDaemonSet.name()]);
+}
+
+pub async fn the_volumes_of_drained_pods_are_waited_for_and_no_others(world: &World) {
+    let volume = |claim: &str| json!({"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]}});
+    world.pod("db", volume("data-db")).await;
+    for (name, claim) in [("db", "data-db"), ("else", "data-of-another")] {
+        world.attached_volume(name, claim, &world.node).await;
+    }
+    world
+        .attached_volume("elsewhere", "data-db", "another-node")
+        .await;
+    let drain = world.drain(DrainConfig::default());
+    let progress = world.until_drained(&drain).await;
+    let claim = format!("{}/data-db", world.namespace);
+    assert_eq!(progress.claims, std::slice::from_ref(&claim));
+
+    let mut attachments = Attachments::start(world.client.clone(), &world.node, progress.claims);
+    let seen = world
+        .within(attachments.left.wait_for(Option::is_some))
+        .await
+        .unwrap()
+        .clone();
+    assert_eq!(
+        seen.unwrap(),
+        [format!("{} (claim {claim})", world.attachment("db"))]
+    );
+    world.detach("db").await;
+    let gone = |left: &Option<Vec<String>>| left.as_ref().is_some_and(Vec::is_empty);
+    world.within(attachments.left.wait_for(gone)).await.unwrap();
+}

@@ -1,0 +1,145 @@
+//! The drain's cases on a real API server, and beside the real kubectl.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod drain_cases;
+
+use dogwatch_core::drain::DrainConfig;
+use dogwatch_testbed::ControlPlane;
+use tokio::sync::OnceCell;
+
+use drain_cases::fleet;
+use drain_cases::world::World;
+
+/// Without controllers: what they would write, each case writes itself.
+async fn control_plane() -> &'static ControlPlane {
+    static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+    SHARED
+        .get_or_init(async || {
+            ControlPlane::builder()
+                .controllers([])
+                .start()
+                .await
+                .unwrap()
+        })
+        .await
+}
+
+async fn client() -> kube::Client {
+    let control_plane = control_plane().await;
+    let kubeconfig = kube::config::Kubeconfig::read_from(control_plane.kubeconfig()).unwrap();
+    let options = kube::config::KubeConfigOptions::default();
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .unwrap();
+    config.default_retry = false;
+    kube::Client::try_from(config).unwrap()
+}
+
+macro_rules! on_real {
+    ($($name:ident)*) => { $(
+        #[tokio::test]
+        async fn $name() {
+            drain_cases::$name(&World::on(client().await).await).await;
+        }
+    )* };
+}
+
+on_real! {
+    what_qualifies_goes_and_what_does_not_stays
+    an_empty_node_is_drained_at_once
+    excluded_pods_stay
+    a_pod_that_appears_during_the_drain_is_drained_too
+    a_budget_that_holds_a_pod_up_is_named_and_its_change_lets_the_pod_go
+    a_budget_that_is_removed_lets_its_pod_go
+    a_pod_under_several_budgets_stays_on_the_list_and_both_are_named
+    past_the_deadline_the_rest_is_deleted_budget_or_not
+    an_eviction_for_another_incarnation_harms_nobody
+    a_pod_that_is_not_there_is_already_gone
+    a_pod_in_a_terminating_namespace_is_waited_for_and_reported
+    a_daemonset_is_looked_up_by_name_and_one_that_is_gone_protects_nobody
+    the_volumes_of_drained_pods_are_waited_for_and_no_others
+}
+
+#[tokio::test]
+async fn the_same_pods_go_as_with_kubectl_drain() {
+    let ours = World::on(client().await).await;
+    let theirs = World::beside(client().await, &ours.namespace, "kubectl").await;
+    fleet::owners(&ours).await;
+    for kind in fleet::ALL {
+        fleet::create(&ours, *kind).await;
+        fleet::create_as(&theirs, *kind, &format!("k-{}", kind.name())).await;
+    }
+    let arguments = [
+        "drain",
+        &theirs.node,
+        "--ignore-daemonsets",
+        "--delete-emptydir-data",
+        "--force",
+    ];
+    control_plane()
+        .await
+        .run_kubectl(&arguments, "")
+        .await
+        .unwrap();
+    let drain = ours.drain(DrainConfig::default());
+    ours.until_drained(&drain).await;
+
+    let expected: Vec<String> = ours
+        .pods()
+        .await
+        .iter()
+        .map(|name| format!("k-{name}"))
+        .collect();
+    assert_eq!(theirs.pods().await, expected);
+}
+
+#[tokio::test]
+async fn a_drain_makes_at_most_one_call_a_pod_and_twenty_more() {
+    const PODS: usize = 60;
+    let world = World::on(client().await).await;
+    fleet::owners(&world).await;
+    for number in 0..PODS {
+        fleet::create_as(&world, fleet::Kind::OfReplicaSet, &format!("web-{number}")).await;
+        if number % 6 == 0 {
+            fleet::create_as(&world, fleet::Kind::OfDaemonSet, &format!("agent-{number}")).await;
+        }
+    }
+    // Told apart in the audit log by whom it is asked for.
+    let mine = "dogwatch-drain-counted";
+    let control_plane = control_plane().await;
+    let drain = world.drain_as(impersonating(mine).await, DrainConfig::default());
+    world.until_drained(&drain).await;
+    drop(drain);
+    let audit = control_plane.audit().await.unwrap();
+    let calls: Vec<_> = audit
+        .iter()
+        .filter(|entry| entry.stage != "RequestReceived" && entry.user_agent == mine)
+        .collect();
+    let evictions = calls
+        .iter()
+        .filter(|call| call.subresource == "eviction")
+        .count();
+    let lookups = calls
+        .iter()
+        .filter(|call| call.resource == "daemonsets")
+        .count();
+    assert_eq!((evictions, lookups), (PODS, 1));
+    assert!(calls.len() <= PODS + 20, "{} calls", calls.len());
+}
+
+/// A client with its own user agent.
+async fn impersonating(agent: &str) -> kube::Client {
+    let control_plane = control_plane().await;
+    let kubeconfig = kube::config::Kubeconfig::read_from(control_plane.kubeconfig()).unwrap();
+    let options = kube::config::KubeConfigOptions::default();
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .unwrap();
+    config.default_retry = false;
+    config
+        .headers
+        .push((http::header::USER_AGENT, agent.parse().unwrap()));
+    kube::Client::try_from(config).unwrap()
+}
