@@ -70,9 +70,20 @@ pub async fn connect() -> Result<Client, ConnectError> {
     connect_to(None).await.map(|connection| connection.client)
 }
 
+/// A client of the current context of this kubeconfig, whatever the environment says.
+pub async fn connect_by(kubeconfig: &std::path::Path) -> Result<Client, ConnectError> {
+    let failed = |source| ConnectError::Kubeconfig { path: Some(kubeconfig.to_owned()), source };
+    let read = Kubeconfig::read_from(kubeconfig).map_err(failed)?;
+    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
+    client_of(config.map_err(failed)?).map(|connection| connection.client)
+}
+
 /// The same for a context of the kubeconfig; `None` is its current one.
 pub async fn connect_to(context: Option<&str>) -> Result<Connection, ConnectError> {
-    let mut config = config(context).await?;
+    client_of(config(context).await?)
+}
+
+fn client_of(mut config: Config) -> Result<Connection, ConnectError> {
     config.connect_timeout = Some(CONNECT_PATIENCE);
     // kube would repeat each 429, 503 and 504 up to fifteen times by itself: a blocked eviction
     // would come back after minutes, and every count of calls would be wrong. Our loops retry.

@@ -1,0 +1,6 @@
+//! The coordinator as it is shipped, against a real API server: several processes at once, each with
+//! files, a reboot command and a simulated kubelet of its own.
+
+mod support;
+
+mod happy;

@@ -1,0 +1,68 @@
+//! The API server as the tests ask it: paths and JSON.
+
+use dogwatch_k8s::{Client, Kind};
+use futures::{AsyncBufReadExt as _, Stream, StreamExt as _};
+use serde_json::Value;
+
+/// The administrator's hand. An answer that is no success ends the test, unless said otherwise.
+#[derive(Clone)]
+pub struct Api(pub Client);
+
+const JSON: &str = "application/json";
+const MERGE: &str = "application/merge-patch+json";
+
+impl Api {
+    pub async fn get(&self, path: &str) -> Option<Value> {
+        let answer = self.0.request(request("GET", path, JSON, Vec::new())).await;
+        match answer.map_err(dogwatch_k8s::Error::from) {
+            Ok(answer) => Some(answer),
+            Err(error) if error.kind() == Kind::NotFound => None,
+            Err(error) => panic!("GET {path}: {}", error.in_words()),
+        }
+    }
+
+    pub async fn create(&self, path: &str, object: &Value) -> Value {
+        self.send("POST", path, JSON, object).await
+    }
+
+    /// A JSON merge patch.
+    pub async fn merge(&self, path: &str, patch: &Value) -> Value {
+        self.send("PATCH", path, MERGE, patch).await
+    }
+
+    pub async fn delete(&self, path: &str) {
+        self.send("DELETE", path, JSON, &serde_json::json!({})).await;
+    }
+
+    async fn send(&self, verb: &str, path: &str, kind: &str, body: &Value) -> Value {
+        let request = request(verb, path, kind, body.to_string().into_bytes());
+        match self.0.request::<Value>(request).await {
+            Ok(answer) => answer,
+            Err(error) => panic!("{verb} {path}: {error}"),
+        }
+    }
+
+    /// A list and its version; `None` while the API server is away.
+    pub async fn list(&self, path: &str) -> Option<(Vec<Value>, String)> {
+        let request = request("GET", path, JSON, Vec::new());
+        let mut list: Value = self.0.request(request).await.ok()?;
+        let version = list["metadata"]["resourceVersion"].as_str()?.to_owned();
+        let items = list["items"].as_array_mut().map(std::mem::take);
+        Some((items.unwrap_or_default(), version))
+    }
+
+    /// Every change after `version`, as `{type, object}`, until the connection ends.
+    pub async fn watch(&self, path: &str, version: &str) -> Option<impl Stream<Item = Value> + use<>> {
+        let path = format!("{path}?watch=1&resourceVersion={version}");
+        let lines = self.0.request_stream(request("GET", &path, JSON, Vec::new())).await.ok()?;
+        let changes = Box::pin(lines).lines().filter_map(async |line| {
+            serde_json::from_str(&line.ok()?).ok()
+        });
+        Some(changes)
+    }
+}
+
+fn request(verb: &str, path: &str, kind: &str, body: Vec<u8>) -> http::Request<Vec<u8>> {
+    let request = http::Request::builder().method(verb).uri(path).header(http::header::CONTENT_TYPE, kind);
+    request.body(body).expect("a path of this suite")
+}

@@ -1,0 +1,198 @@
+//! A control plane for one test at a time, made clean before.
+//!
+//! The budget counts every Node of a group, so two tests must not share a control plane at the same
+//! time; and one costs seconds to start and 300 MB, so it is handed on from test to test.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use dogwatch_testbed::{AuditEntry, AuditMark, ControlPlane};
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::api::Api;
+use super::world::World;
+use super::{Machine, Setting};
+
+/// As many control planes as cores of a small machine.
+const AT_ONCE: usize = 2;
+static PERMITS: Semaphore = Semaphore::const_new(AT_ONCE);
+static IDLE: Mutex<Vec<ControlPlane>> = Mutex::new(Vec::new());
+static TESTS: AtomicU32 = AtomicU32::new(0);
+
+/// Who the coordinators are until a test says otherwise.
+const TOKEN: &str = "coordinator-token";
+/// Their name in the audit log.
+pub const USER: &str = "coordinator";
+
+/// The cluster of one test.
+pub struct Cluster {
+    pub plane: Plane,
+    pub api: Api,
+    pub world: World,
+    /// This test's own namespace, for its pods.
+    pub namespace: String,
+    /// What the coordinators reach the API server with.
+    pub kubeconfig: PathBuf,
+    mark: AuditMark,
+    number: u32,
+}
+
+/// A control plane on loan.
+pub struct Plane {
+    plane: Option<ControlPlane>,
+    _permit: SemaphorePermit<'static>,
+}
+
+impl std::ops::Deref for Plane {
+    type Target = ControlPlane;
+    fn deref(&self) -> &ControlPlane {
+        self.plane.as_ref().expect("given back only when dropped")
+    }
+}
+
+impl Drop for Plane {
+    fn drop(&mut self) {
+        // After a failed test nobody knows what state it is in.
+        if let Some(plane) = self.plane.take()
+            && !std::thread::panicking()
+        {
+            IDLE.lock().expect("nobody panics with it locked").push(plane);
+        }
+    }
+}
+
+async fn plane() -> Plane {
+    let permit = PERMITS.acquire().await.expect("never closed");
+    let idle = IDLE.lock().expect("nobody panics with it locked").pop();
+    let plane = match idle {
+        Some(plane) => plane,
+        None => {
+            let builder = ControlPlane::builder().user(TOKEN, USER, &["system:masters"]);
+            builder.start().await.expect("the real control plane starts")
+        }
+    };
+    Plane { plane: Some(plane), _permit: permit }
+}
+
+impl Cluster {
+    /// A clean one.
+    pub async fn new() -> Self {
+        let plane = plane().await;
+        let client = dogwatch_k8s::connect::connect_by(plane.kubeconfig()).await.expect("a kubeconfig");
+        let api = Api(client);
+        clean(&api).await;
+        let number = TESTS.fetch_add(1, Ordering::Relaxed);
+        let namespace = format!("test-{number}");
+        for name in ["dogwatch", &namespace] {
+            if api.get(&format!("/api/v1/namespaces/{name}")).await.is_none() {
+                api.create("/api/v1/namespaces", &json!({ "metadata": { "name": name } })).await;
+            }
+        }
+        Self {
+            world: World::watch(&api),
+            kubeconfig: plane.kubeconfig_for(TOKEN).expect("a folder to write to"),
+            mark: plane.audit_mark().await.expect("an audit log"),
+            api,
+            namespace,
+            number,
+            plane,
+        }
+    }
+
+    /// Machines with Nodes that are Ready, each with its coordinator.
+    pub async fn machines(&self, count: usize) -> Vec<Machine> {
+        let mut machines = Vec::new();
+        for _ in 0..count {
+            machines.push(self.machine(Setting::default()).await);
+        }
+        machines
+    }
+
+    /// One machine with a Node that is Ready, and its coordinator.
+    pub async fn machine(&self, setting: Setting) -> Machine {
+        let machine = self.machine_without_coordinator(setting).await;
+        machine.start_coordinator().await;
+        machine
+    }
+
+    /// The same without its coordinator.
+    pub async fn machine_without_coordinator(&self, setting: Setting) -> Machine {
+        static NODES: AtomicU32 = AtomicU32::new(0);
+        let name = format!("node-{}-{}", self.number, NODES.fetch_add(1, Ordering::Relaxed));
+        Machine::install(self, &name, setting).await
+    }
+
+    /// Makes an object in this test's namespace; `kind` is the path after it.
+    pub async fn create(&self, kind: &str, object: &Value) -> Value {
+        self.api.create(&self.path(kind), object).await
+    }
+
+    /// `/apis/GROUP/VERSION/namespaces/NAMESPACE/PLURAL/…` for `GROUP/VERSION/PLURAL/…`, with
+    /// `v1/PLURAL/…` for the core.
+    pub fn path(&self, kind: &str) -> String {
+        let namespace = &self.namespace;
+        let parts: Vec<&str> = kind.splitn(3, '/').collect();
+        match parts.as_slice() {
+            ["v1", rest @ ..] => format!("/api/v1/namespaces/{namespace}/{}", rest.join("/")),
+            [group, version, rest] => format!("/apis/{group}/{version}/namespaces/{namespace}/{rest}"),
+            _ => panic!("{kind} is no v1/PLURAL and no GROUP/VERSION/PLURAL"),
+        }
+    }
+
+    /// Makes a pod and waits until its kubelet shows it as ready.
+    pub async fn pod(&self, object: &Value) {
+        let name = object["metadata"]["name"].as_str().expect("a pod has a name").to_owned();
+        self.create("v1/pods", object).await;
+        self.world.until(&format!("pod {name} is ready"), |seen| is_true(seen.pod(&name)?, "Ready").then_some(())).await;
+    }
+
+    /// Makes a PodDisruptionBudget and waits until the controller has counted for it.
+    pub async fn budget(&self, object: &Value, healthy: u32) {
+        let created = self.create("policy/v1/poddisruptionbudgets", object).await;
+        let name = created["metadata"]["name"].as_str().expect("a budget has a name");
+        let path = self.path(&format!("policy/v1/poddisruptionbudgets/{name}"));
+        let wait = format!("--for=jsonpath={{.status.currentHealthy}}={healthy}");
+        let arguments = ["wait", &wait, "--timeout=60s", "--namespace", &self.namespace, &format!("pdb/{name}")];
+        if let Err(error) = self.plane.run_kubectl(&arguments, "").await {
+            panic!("{error}: {:?}", self.api.get(&path).await);
+        }
+    }
+
+    /// What the coordinators have asked in this test.
+    pub async fn asked(&self) -> Vec<AuditEntry> {
+        let mut entries = self.plane.audit_since(self.mark).await.expect("an audit log");
+        entries.retain(|entry| entry.user.contains(USER));
+        entries
+    }
+}
+
+async fn clean(api: &Api) {
+    for path in ["/api/v1/nodes", "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases", "/apis/storage.k8s.io/v1/volumeattachments"] {
+        api.delete(path).await;
+    }
+    let (namespaces, _) = api.list("/api/v1/namespaces").await.expect("the API server is there");
+    for namespace in namespaces {
+        let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
+        if name.starts_with("test-") && namespace["metadata"]["deletionTimestamp"].is_null() {
+            api.delete(&format!("/api/v1/namespaces/{name}")).await;
+        }
+    }
+}
+
+/// Whether an object's condition of this type is True.
+pub fn is_true(object: &Value, condition: &str) -> bool {
+    status_of(object, condition) == Some("True")
+}
+
+/// An object's condition of this type.
+pub fn condition<'a>(object: &'a Value, condition: &str) -> Option<&'a Value> {
+    let conditions = object["status"]["conditions"].as_array()?;
+    conditions.iter().find(|there| there["type"] == condition)
+}
+
+/// The status of an object's condition of this type.
+pub fn status_of<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
+    condition(object, kind)?["status"].as_str()
+}

@@ -1,0 +1,113 @@
+//! `dogwatch-coordinator` as a process, and what it logs.
+
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+
+use rustix::process::{Pid, Signal};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+
+use super::PATIENCE;
+
+/// All lines that the coordinators of one machine have logged.
+#[derive(Clone)]
+pub struct Log(Arc<watch::Sender<Vec<String>>>);
+
+impl Log {
+    pub fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(Vec::new())))
+    }
+
+    fn add(&self, line: String) {
+        self.0.send_modify(|lines| lines.push(line));
+    }
+
+    /// Waits for a line with all of these in it.
+    pub async fn until(&self, words: &[&str]) -> String {
+        self.until_after(0, words).await
+    }
+
+    /// The same, among the lines after the first `skip`.
+    pub async fn until_after(&self, skip: usize, words: &[&str]) -> String {
+        let mut lines = self.0.subscribe();
+        let has = |line: &&String| words.iter().all(|word| line.contains(word));
+        let wait = lines.wait_for(|lines| lines.iter().skip(skip).any(|line| has(&line)));
+        match tokio::time::timeout(PATIENCE, wait).await {
+            Ok(Ok(lines)) => lines.iter().skip(skip).find(has).expect("waited for").clone(),
+            Ok(Err(_)) => unreachable!("the sender lives as long as self"),
+            Err(_) => panic!("no line with {words:?} within {PATIENCE:?}:\n{}", self.text()),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    pub fn text(&self) -> String {
+        self.0.borrow().join("\n")
+    }
+}
+
+/// A running coordinator. Dropped, it is killed.
+pub struct Coordinator {
+    child: Child,
+}
+
+impl Coordinator {
+    /// Starts one; its log goes to `log`.
+    pub fn start(kubeconfig: &Path, arguments: &[String], log: &Log) -> Self {
+        let mut child = command(kubeconfig)
+            .args(arguments)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("cargo has built it");
+        let stderr = child.stderr.take().expect("asked for above");
+        let log = log.clone();
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(stderr).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                log.add(line);
+            }
+        });
+        Self { child }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("it was not waited for yet")
+    }
+
+    /// `kill -9`, and gone when this returns.
+    pub async fn kill(mut self) {
+        self.child.kill().await.expect("a child can be killed");
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.id()).expect("a process id")).expect("not 0");
+        rustix::process::kill_process(pid, signal).expect("a child can be signalled");
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&mut self) -> bool {
+        self.child.try_wait().expect("a child can be waited for").is_none()
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&mut self) -> ExitStatus {
+        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
+        ended.expect("it ends in time").expect("a child can be waited for")
+    }
+}
+
+/// The program with nothing of this process' environment but what it needs.
+pub fn command(kubeconfig: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dogwatch-coordinator"));
+    command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("KUBECONFIG", kubeconfig)
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    command
+}
