@@ -13,6 +13,8 @@ mod bid;
 mod budget;
 mod evidence;
 mod hint;
+#[cfg(test)]
+mod model;
 mod run;
 mod seen;
 mod types;

@@ -18,6 +18,37 @@ use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
+/// Every case, handed to a macro that makes a test of each.
+macro_rules! every_case {
+    ($test:ident) => {
+        $test! {
+            a_free_slot_is_made_once_and_by_whoever_comes_first
+            a_slot_that_lost_its_label_is_found_again
+            the_winner_is_written_with_its_record_and_nothing_is_lost_of_it
+            a_second_bidder_is_refused_by_the_server_itself
+            of_many_bidders_at_once_exactly_one_wins
+            a_late_duplicate_of_a_bid_takes_nothing
+            a_late_duplicate_of_a_release_frees_nobody_elses_lock
+            a_bid_for_a_lease_that_was_deleted_does_not_make_it_anew
+            a_bid_for_another_incarnation_of_the_lease_is_refused
+            what_a_half_release_left_behind_is_swept_by_the_next_bidder
+            a_broken_lock_can_be_taken_by_anybody
+            breaking_on_old_evidence_breaks_nothing
+            a_new_run_takes_over_and_the_older_one_fails_its_next_write
+            giving_up_takes_only_ones_own_run_and_the_last_one_out_frees
+            the_same_write_again_changes_nothing
+            the_leaver_calls_the_next_and_the_call_hinders_no_bid
+            giving_back_over_budget_is_counted_until_somebody_is_done
+            a_name_too_long_for_a_manager_locks_all_the_same
+            waiting_is_by_watch_and_sees_who_left
+            waiters_are_found_by_their_label_in_the_order_of_the_hint
+            a_count_sees_every_member_and_every_held_lease
+            two_fresh_reads_tell_a_missing_node_and_another_one
+        }
+    };
+}
+pub(crate) use every_case;
+
 /// One server, one namespace of its own, one prefix for names that have none.
 pub struct World {
     client: Client,
@@ -48,12 +79,12 @@ impl World {
         NodeName::new(format!("{}-{short}", self.namespace)).unwrap()
     }
 
-    fn hand(&self, short: &str) -> LockClient {
+    pub fn hand(&self, short: &str) -> LockClient {
         let holder = HolderId::node(&self.node_name(short));
         LockClient::new(self.client.clone(), &self.namespace, holder)
     }
 
-    fn record(&self, short: &str, run: &str) -> LockRecord {
+    pub fn record(&self, short: &str, run: &str) -> LockRecord {
         LockRecord {
             node: Some(self.node_name(short)),
             node_uid: Some(format!("uid-{short}")),
@@ -66,17 +97,17 @@ impl World {
     }
 
     /// One free slot.
-    async fn free_lease(&self) -> LeaseSeen {
+    pub async fn free_lease(&self) -> LeaseSeen {
         let hand = self.hand("maker");
         hand.ensure(&group(), 1, &[]).await.unwrap();
         self.lease().await
     }
 
-    async fn lease(&self) -> LeaseSeen {
+    pub async fn lease(&self) -> LeaseSeen {
         self.hand("reader").list(&group()).await.unwrap().remove(0)
     }
 
-    async fn win(&self, short: &str, lease: &LeaseSeen) -> LeaseSeen {
+    pub async fn win(&self, short: &str, lease: &LeaseSeen) -> LeaseSeen {
         won(self
             .hand(short)
             .bid(lease, &self.record(short, "coordinator/a"))
@@ -126,32 +157,32 @@ impl World {
     }
 }
 
-fn group() -> GroupName {
+pub fn group() -> GroupName {
     GroupName::default_group()
 }
 
-fn at(second: u64) -> Now {
+pub fn at(second: u64) -> Now {
     Now {
         wall: Timestamp::UNIX_EPOCH,
         mono: Duration::from_secs(second),
     }
 }
 
-fn won(outcome: BidOutcome) -> LeaseSeen {
+pub fn won(outcome: BidOutcome) -> LeaseSeen {
     match outcome {
         BidOutcome::Won(lease) => *lease,
         other => panic!("not won: {other:?}"),
     }
 }
 
-fn lost(outcome: BidOutcome) -> String {
+pub fn lost(outcome: BidOutcome) -> String {
     match outcome {
         BidOutcome::Lost { why } => why,
         other => panic!("not lost: {other:?}"),
     }
 }
 
-fn freed(outcome: ReleaseOutcome) -> LeaseSeen {
+pub fn freed(outcome: ReleaseOutcome) -> LeaseSeen {
     match outcome {
         ReleaseOutcome::Freed(lease) => *lease,
         other => panic!("not freed: {other:?}"),
@@ -165,7 +196,7 @@ fn assert_changed(outcome: &ReleaseOutcome) {
     );
 }
 
-fn done() -> Leaving {
+pub fn done() -> Leaving {
     Leaving::Done { next: Vec::new() }
 }
 
@@ -458,7 +489,7 @@ pub async fn waiting_is_by_watch_and_sees_who_left(world: &World) {
     );
 }
 
-async fn until<S: Stream<Item = Event<Lease>>>(
+pub async fn until<S: Stream<Item = Event<Lease>>>(
     watch: &mut Pin<Box<S>>,
     slots: &mut Slots,
     now: Now,

@@ -1,0 +1,591 @@
+//! A small model of several nodes and their runs around one Lease store, in any order of delays,
+//! losses, duplicates, crashes and configuration changes. Every choice that the rules make is made
+//! by the rules themselves; the model is the world that they stand in.
+//!
+//! Discipline that the model shares with the reboot decision, and that S1 needs: a Lease is
+//! written only under a Node record of one's own; the cordon is one Node write on the version that
+//! shows this record; and before a lock is left without a cordon, the Node is written once, so that
+//! a cordon still on its way fails. A verdict is not taken back on a newer count of the same win:
+//! its write may still arrive.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::testkit::{free, node as holder, record, run};
+use super::*;
+use crate::Now;
+use crate::name::{NodeName, RunId};
+
+const NODES: usize = 4;
+const SLOTS: u32 = 3;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Phase {
+    Waiting,
+    Out,
+    Returning,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Node {
+    version: u64,
+    uid: String,
+    ready: bool,
+    /// The record: whose run, which phase, and the maximum it went with.
+    record: Option<(RunId, Phase, u32)>,
+}
+
+#[derive(Debug, Clone)]
+enum Write {
+    Bid {
+        lease: LeaseSeen,
+        holder: HolderId,
+        record: LockRecord,
+    },
+    Free {
+        lease: LeaseSeen,
+        given_back: u32,
+    },
+    Node {
+        node: usize,
+        version: u64,
+        record: Option<(RunId, Phase, u32)>,
+    },
+}
+
+#[derive(Debug, Clone, Default)]
+struct Store {
+    clock: u64,
+    leases: BTreeMap<String, LeaseSeen>,
+    nodes: Vec<Option<Node>>,
+}
+
+/// One run of one node's coordinator, with what it believes.
+#[derive(Debug, Clone)]
+struct Process {
+    node: usize,
+    run: RunId,
+    max: u32,
+    wants: bool,
+    owned: bool,
+    leases: Vec<LeaseSeen>,
+    seen: Option<Node>,
+    count: Option<Count>,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// All goes well for once: it sees, acts and is answered.
+    Go(usize),
+    /// Its watches catch up: of the Leases, of its Node.
+    SeeLeases(usize),
+    SeeNode(usize),
+    Act(usize),
+    /// A write on its way arrives; it may arrive once more.
+    Deliver {
+        which: usize,
+        again: bool,
+    },
+    Lose(usize),
+    Crash(usize),
+    /// A new run; the older one may still be there.
+    Start {
+        node: usize,
+        max: u32,
+        beside: bool,
+    },
+    /// The trigger comes or goes; a node that is out is done when it does not want any more.
+    Want(usize, bool),
+    Fail {
+        node: usize,
+        ready: bool,
+    },
+    Delete(usize),
+    Wait(u64),
+}
+
+struct World {
+    store: Store,
+    processes: Vec<Process>,
+    under_way: Vec<Write>,
+    mono: Duration,
+    runs: u32,
+    out_once: [bool; NODES],
+}
+
+fn name(node: usize) -> String {
+    format!("n{node}")
+}
+
+impl Store {
+    fn next(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// Applies it if its preconditions hold, as the API server does.
+    fn write(&mut self, write: Write) {
+        let version = self.clock + 1;
+        match write {
+            Write::Bid {
+                lease,
+                holder,
+                record,
+            } => {
+                if let Some(stands) = self.current(&lease) {
+                    // Another manager's field: refused, not forced.
+                    if stands.holder.as_ref().is_none_or(|other| *other == holder) {
+                        stands.holder = Some(holder);
+                        stands.record = Some(record);
+                        stands.resource_version = version.to_string();
+                        self.next();
+                    }
+                }
+            }
+            Write::Free { lease, given_back } => {
+                if let Some(stands) = self.current(&lease) {
+                    stands.holder = None;
+                    stands.record = None;
+                    stands.given_back = given_back;
+                    stands.resource_version = version.to_string();
+                    self.next();
+                }
+            }
+            Write::Node {
+                node,
+                version: expected,
+                record,
+            } => {
+                if let Some(stands) = &mut self.nodes[node]
+                    && stands.version == expected
+                {
+                    stands.record = record;
+                    stands.version = version;
+                    self.next();
+                }
+            }
+        }
+    }
+
+    fn current(&mut self, seen: &LeaseSeen) -> Option<&mut LeaseSeen> {
+        self.leases.get_mut(&seen.name).filter(|stands| {
+            stands.uid == seen.uid && stands.resource_version == seen.resource_version
+        })
+    }
+
+    fn reads(&self, lease: &LeaseSeen) -> Reads {
+        let nodes = self.nodes.iter().enumerate();
+        let row = |(number, node): (usize, &Option<Node>)| {
+            let node = node.as_ref()?;
+            Some(NodeRow {
+                name: NodeName::new(name(number)).unwrap(),
+                ready: node.ready,
+                unschedulable: is_out(node),
+                ignored: false,
+            })
+        };
+        let held = |lease: &LeaseSeen| {
+            let record = lease.record.as_ref();
+            Some(HeldSeen {
+                lease: lease.name.clone(),
+                resource_version: lease.resource_version.clone(),
+                slot: Some(lease.slot),
+                holder: lease.holder.clone()?,
+                node: record.and_then(|record| record.node.clone()),
+                max: record.map(|record| record.max),
+            })
+        };
+        Reads {
+            lease: lease.name.clone(),
+            nodes: nodes.filter_map(row).collect(),
+            held: self.leases.values().filter_map(held).collect(),
+        }
+    }
+}
+
+fn is_out(node: &Node) -> bool {
+    matches!(node.record, Some((_, Phase::Out, _)))
+}
+
+impl Process {
+    fn me(&self) -> HolderId {
+        holder(&name(self.node))
+    }
+
+    /// What it sends next, by what it believes; `None` for nothing. `Err`: it stops.
+    fn act(&mut self, store: &Store, now: Now) -> Result<Option<Write>, ()> {
+        let Some(seen) = self.seen.clone() else {
+            return Ok(None);
+        };
+        let Some((owner, phase, max)) = seen.record.clone() else {
+            let record = Some((self.run.clone(), Phase::Waiting, self.max));
+            return Ok(self.wants.then(|| self.node_write(&seen, record)));
+        };
+        if owner != self.run {
+            if self.owned {
+                return Err(());
+            }
+            let record = Some((self.run.clone(), phase, max));
+            return Ok(Some(self.node_write(&seen, record)));
+        }
+        self.owned = true;
+        Ok(match phase {
+            Phase::Waiting if !self.wants => {
+                Some(self.node_write(&seen, Some((owner, Phase::Returning, max))))
+            }
+            Phase::Waiting => self.wait(store, &seen, now),
+            Phase::Out if self.wants => None,
+            Phase::Out => Some(self.node_write(&seen, Some((owner, Phase::Returning, max)))),
+            Phase::Returning => Some(self.leave(&seen)),
+        })
+    }
+
+    fn wait(&mut self, store: &Store, seen: &Node, now: Now) -> Option<Write> {
+        let me = self.me();
+        let Some(lease) = held_by(&self.leases, &me).cloned() else {
+            return self.bid(store, now);
+        };
+        if standing(&lease, &me, &self.run) != Standing::Ours {
+            return Some(self.take(lease, now));
+        }
+        let Some(counted) = self.count.clone() else {
+            self.count = Some(count(&store.reads(&lease), &me));
+            return None;
+        };
+        // What was decided on a count stays decided, for its write may be on its way.
+        match verdict(Budget { max: self.max }, &counted, &lease, now) {
+            Verdict::Go => {
+                let max = lease.record.as_ref().map_or(1, |record| record.max);
+                Some(self.node_write(seen, Some((self.run.clone(), Phase::Out, max))))
+            }
+            Verdict::GiveBack { .. } => Some(Write::Free {
+                given_back: lease.given_back + 1,
+                lease,
+            }),
+            Verdict::WaitForHigherSlot { .. } | Verdict::StaleCount => {
+                self.count = None;
+                None
+            }
+        }
+    }
+
+    fn bid(&self, store: &Store, now: Now) -> Option<Write> {
+        match when_to_bid(&self.leases, &self.me(), self.max, 0.5, now) {
+            Bid::Now { lease } => Some(self.take(lease, now)),
+            Bid::Later { .. } => None,
+            Bid::AllHeld => self.leases.iter().find_map(|lease| {
+                let name = holder_node_name(lease)?;
+                let number: usize = name.as_str()[1..].parse().unwrap();
+                let there = match &store.nodes[number] {
+                    Some(node) => HolderNode::There {
+                        uid: node.uid.clone(),
+                    },
+                    None => HolderNode::Gone,
+                };
+                broken_by(lease, &there, &there)?;
+                Some(Write::Free {
+                    lease: lease.clone(),
+                    given_back: 0,
+                })
+            }),
+        }
+    }
+
+    fn take(&self, lease: LeaseSeen, now: Now) -> Write {
+        let uid = self.seen.as_ref().map(|node| node.uid.clone());
+        let fresh = LockRecord {
+            node_uid: uid,
+            max: self.max,
+            since: now.wall,
+            ..record(&name(self.node), &[self.run.as_str()])
+        };
+        let record = adopted(&lease, &self.run, fresh);
+        Write::Bid {
+            holder: self.me(),
+            record,
+            lease,
+        }
+    }
+
+    /// Frees the lock, and only then forgets the record.
+    fn leave(&self, seen: &Node) -> Write {
+        let me = self.me();
+        let Some(lease) = held_by(&self.leases, &me).cloned() else {
+            return self.node_write(seen, None);
+        };
+        match release_plan(&lease, &me, &self.run) {
+            Release::Free => Write::Free {
+                lease,
+                given_back: 0,
+            },
+            Release::Nothing => self.take(
+                lease,
+                Now {
+                    wall: jiff::Timestamp::UNIX_EPOCH,
+                    mono: Duration::ZERO,
+                },
+            ),
+            Release::RemoveRun { remaining } => panic!("nobody else relies on it: {remaining:?}"),
+        }
+    }
+
+    fn node_write(&self, seen: &Node, record: Option<(RunId, Phase, u32)>) -> Write {
+        Write::Node {
+            node: self.node,
+            version: seen.version,
+            record,
+        }
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let leases = (0..SLOTS)
+            .map(|slot| (free(slot).name, free(slot)))
+            .collect();
+        let node = |number| Node {
+            version: 0,
+            uid: format!("uid-n{number}"),
+            ready: true,
+            record: None,
+        };
+        let nodes = (0..NODES).map(|number| Some(node(number))).collect();
+        Self {
+            store: Store {
+                clock: 1,
+                leases,
+                nodes,
+            },
+            processes: Vec::new(),
+            under_way: Vec::new(),
+            mono: Duration::ZERO,
+            runs: 0,
+            out_once: [false; NODES],
+        }
+    }
+
+    fn now(&self) -> Now {
+        let second = i64::try_from(self.mono.as_secs()).unwrap();
+        Now {
+            wall: jiff::Timestamp::from_second(second).unwrap(),
+            mono: self.mono,
+        }
+    }
+
+    fn start(&mut self, node: usize, max: u32) {
+        let holds = self
+            .store
+            .leases
+            .values()
+            .any(|lease| lease.holder == Some(holder(&name(node))));
+        let older = self.processes.iter().rfind(|process| process.node == node);
+        // A changed maximum rules from the next lock on: what was allowed stays allowed.
+        let max = older.filter(|_| holds).map_or(max, |older| older.max);
+        self.runs += 1;
+        self.processes.push(Process {
+            node,
+            run: run(&format!("coordinator/{}", self.runs)),
+            max,
+            wants: true,
+            owned: false,
+            leases: Vec::new(),
+            seen: None,
+            count: None,
+        });
+    }
+
+    fn see_leases(&mut self, which: usize) {
+        let now = self.now();
+        let stands: Vec<LeaseSeen> = self.store.leases.values().cloned().collect();
+        let process = &mut self.processes[which];
+        let again = |lease: LeaseSeen| {
+            let known = process.leases.iter().find(|known| known.name == lease.name);
+            seen_again(known, lease, now)
+        };
+        process.leases = stands.into_iter().map(again).collect();
+    }
+
+    fn see_node(&mut self, which: usize) {
+        let node = self.processes[which].node;
+        self.processes[which].seen = self.store.nodes[node].clone();
+    }
+
+    fn act(&mut self, which: usize) -> Option<Write> {
+        let now = self.now();
+        match self.processes[which].act(&self.store, now) {
+            Ok(write) => write,
+            Err(()) => {
+                self.processes.remove(which);
+                None
+            }
+        }
+    }
+
+    fn deliver(&mut self, write: Write) -> Result<(), TestCaseError> {
+        self.store.write(write);
+        let out: Vec<&Node> = self
+            .store
+            .nodes
+            .iter()
+            .flatten()
+            .filter(|node| is_out(node))
+            .collect();
+        let maxima = out
+            .iter()
+            .filter_map(|node| node.record.as_ref().map(|(_, _, max)| *max));
+        if let Some(smallest) = maxima.min() {
+            prop_assert!(
+                out.len() <= usize::try_from(smallest).unwrap(),
+                "more out than the smallest maximum {smallest}: {out:#?}\n{:#?}",
+                self.store.leases
+            );
+        }
+        for (number, node) in self.store.nodes.iter().enumerate() {
+            self.out_once[number] |= node.as_ref().is_some_and(is_out);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
+        let processes = self.processes.len();
+        let writes = self.under_way.len();
+        match step {
+            Step::Go(which) if processes > 0 => {
+                self.see_node(which % processes);
+                self.see_leases(which % processes);
+                if let Some(write) = self.act(which % processes) {
+                    self.deliver(write)?;
+                }
+            }
+            Step::SeeLeases(which) if processes > 0 => self.see_leases(which % processes),
+            Step::SeeNode(which) if processes > 0 => self.see_node(which % processes),
+            Step::Act(which) if processes > 0 => {
+                let write = self.act(which % processes);
+                self.under_way.extend(write);
+            }
+            Step::Deliver { which, again } if writes > 0 => {
+                let write = self.under_way[which % writes].clone();
+                if !again {
+                    self.under_way.remove(which % writes);
+                }
+                self.deliver(write)?;
+            }
+            Step::Lose(which) if writes > 0 => drop(self.under_way.remove(which % writes)),
+            Step::Crash(which) if processes > 0 => drop(self.processes.remove(which % processes)),
+            Step::Want(which, wants) if processes > 0 => {
+                self.processes[which % processes].wants = wants;
+            }
+            Step::Start { node, max, beside } => {
+                self.processes
+                    .retain(|process| beside || process.node != node);
+                self.start(node, max);
+            }
+            Step::Fail { node, ready } => {
+                let version = self.store.next();
+                if let Some(node) = &mut self.store.nodes[node] {
+                    (node.ready, node.version) = (ready, version);
+                }
+            }
+            Step::Delete(node) => {
+                // Its machine is gone, and what ran there.
+                self.store.nodes[node] = None;
+                self.processes.retain(|process| process.node != node);
+                self.under_way.retain(|write| !matches!(write, Write::Bid { holder: of, .. } if *of == holder(&name(node))));
+            }
+            Step::Wait(millis) => self.mono += Duration::from_millis(millis),
+            Step::Go(_)
+            | Step::SeeLeases(_)
+            | Step::SeeNode(_)
+            | Step::Act(_)
+            | Step::Deliver { .. }
+            | Step::Lose(_)
+            | Step::Crash(_)
+            | Step::Want(..) => {}
+        }
+        Ok(())
+    }
+
+    /// From here on nothing is lost or late, every node that there is wants a reboot, and one that
+    /// is out is back after a while.
+    fn quiet(&mut self) -> Result<(), TestCaseError> {
+        self.under_way.clear();
+        self.processes.clear();
+        self.out_once = [false; NODES];
+        for number in 0..NODES {
+            if let Some(node) = &mut self.store.nodes[number] {
+                node.ready = true;
+                node.record = None;
+                self.start(number, 1);
+            }
+        }
+        for _ in 0..600 {
+            self.mono += Duration::from_millis(700);
+            let mut which = 0;
+            while which < self.processes.len() {
+                self.see_node(which);
+                self.see_leases(which);
+                let node = self.processes[which].node;
+                self.processes[which].wants &= !self.out_once[node];
+                let before = self.processes.len();
+                if let Some(write) = self.act(which) {
+                    self.deliver(write)?;
+                }
+                which += usize::from(before == self.processes.len());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let which = || 0..64_usize;
+    let node = || 0..NODES;
+    prop_oneof![
+        30 => which().prop_map(Step::Go),
+        5 => which().prop_map(Step::SeeLeases),
+        5 => which().prop_map(Step::SeeNode),
+        10 => which().prop_map(Step::Act),
+        7 => (which(), prop::bool::weighted(0.3))
+            .prop_map(|(which, again)| Step::Deliver { which, again }),
+        1 => which().prop_map(Step::Lose),
+        1 => which().prop_map(Step::Crash),
+        3 => (node(), 1..=SLOTS, prop::bool::weighted(0.3))
+            .prop_map(|(node, max, beside)| Step::Start { node, max, beside }),
+        4 => (which(), any::<bool>()).prop_map(|(which, wants)| Step::Want(which, wants)),
+        1 => (node(), prop::bool::weighted(0.8)).prop_map(|(node, ready)| Step::Fail { node, ready }),
+        1 => prop::bool::weighted(0.2)
+            .prop_map(|delete| if delete { Step::Delete(NODES - 1) } else { Step::Wait(60_000) }),
+        4 => (0..8_000_u64).prop_map(Step::Wait),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn never_more_nodes_out_than_the_smallest_maximum_allows(
+        steps in prop::collection::vec(step(), 0..250),
+    ) {
+        let mut world = World::new();
+        for step in steps {
+            world.step(step)?;
+        }
+    }
+
+    #[test]
+    fn in_a_quiet_world_everybody_gets_the_lock_in_the_end(
+        steps in prop::collection::vec(step(), 0..120),
+    ) {
+        let mut world = World::new();
+        for step in steps {
+            world.step(step)?;
+        }
+        world.quiet()?;
+        for (number, node) in world.store.nodes.iter().enumerate() {
+            prop_assert!(node.is_none() || world.out_once[number], "n{} never got it: {:#?}", number, world.store);
+        }
+        prop_assert!(world.store.leases.values().all(|lease| lease.holder.is_none()), "{:#?}", world.store);
+    }
+}
