@@ -1,0 +1,35 @@
+//! The subcommands, one file each.
+
+mod completions;
+mod explain;
+mod reboot;
+mod status;
+
+use clap::Subcommand;
+
+use crate::args::Args;
+use crate::exit::Failure;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Shows every node and every lock: who holds, who waits, and for what
+    Status(status::StatusArgs),
+    /// Explains why a node stands where it stands, and what can be done
+    Explain(explain::ExplainArgs),
+    /// Asks for nodes to be rebooted, each in its turn
+    Reboot(reboot::RebootArgs),
+    /// Prints the completions of a shell
+    Completions(completions::CompletionsArgs),
+}
+
+/// Does it.
+pub async fn run(args: Args) -> Result<(), Failure> {
+    let cluster = args.cluster;
+    match args.command {
+        Command::Status(args) => status::run(&cluster, &args).await,
+        Command::Explain(args) => explain::run(&cluster, &args).await,
+        Command::Reboot(args) => reboot::run(&cluster, &args).await,
+        Command::Completions(args) => completions::run(&args),
+    }
+}

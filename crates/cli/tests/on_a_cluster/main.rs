@@ -1,0 +1,310 @@
+//! The program itself against the embedded cluster on a port: what it prints and how it ends.
+
+mod stage;
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use dogwatch_sim::api::Verb;
+use serde_json::{Value, json};
+
+use stage::{Stage, alone, ended};
+
+fn rebooting_cluster() -> Stage {
+    let stage = Stage::new();
+    stage.node("n1", Some("draining"), 20);
+    stage.node("n2", Some("waiting"), 30);
+    stage.node("n3", None, 0);
+    stage.lease("dogwatch-default-0", Some("n1"));
+    stage
+}
+
+#[test]
+fn status_shows_who_holds_who_waits_and_why() {
+    let stage = rebooting_cluster();
+    let (code, text, errors) = ended(stage.dogwatch(&["status"]));
+    assert_eq!((code, errors.as_str()), (0, ""), "{text}");
+    let rows: Vec<&str> = text.lines().collect();
+    assert!(rows[0].starts_with("NODE   GROUP     STATUS"), "{text}");
+    assert!(
+        rows[1].contains("n1 ") && rows[1].contains("dogwatch-default-0"),
+        "{text}"
+    );
+    assert!(
+        rows[1].ends_with("Draining: 3 pods gone, 1 to go"),
+        "{text}"
+    );
+    assert!(rows[2].contains("waits, 1."), "{text}");
+    assert!(rows[5].starts_with("LEASE"), "{text}");
+    assert!(rows[6].contains("node/n1"), "{text}");
+    assert!(
+        !text.contains('\u{1b}'),
+        "no colours where there is no terminal: {text:?}"
+    );
+}
+
+#[test]
+fn json_and_yaml_say_the_same_as_each_other() {
+    let stage = rebooting_cluster();
+    let (_, json, _) = ended(stage.dogwatch(&["status", "-o", "json"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let (_, yaml, _) = ended(stage.dogwatch(&["status", "-o", "yaml"]));
+    let yaml: Value = serde_saphyr::from_str(&yaml).unwrap();
+    assert_eq!(json, yaml);
+    assert_eq!(json["nodes"][0]["name"], "n1");
+    assert_eq!(json["nodes"][0]["phase"], "draining");
+    assert_eq!(json["nodes"][1]["place"], 1);
+    assert_eq!(json["locks"][0]["holder"], "node/n1");
+}
+
+#[test]
+fn a_change_is_shown_while_it_is_watched() {
+    let stage = rebooting_cluster();
+    let mut child = stage
+        .dogwatch(&["status", "--watch", "-o", "json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(next()["nodes"][0]["phase"], "draining");
+    stage.node("n4", Some("rebooting"), 40);
+    let changed = loop {
+        let status = next();
+        if status["nodes"].as_array().unwrap().len() == 4 {
+            break status;
+        }
+    };
+    let n4 = changed["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["name"] == "n4");
+    assert_eq!(n4.unwrap()["status"], "Ready,SchedulingDisabled");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn explain_follows_the_chain_to_the_holder_and_to_the_budget() {
+    let stage = rebooting_cluster();
+    stage.blocked_pod("n1");
+    let (code, text, _) = ended(stage.dogwatch(&["explain", "node/n2"]));
+    assert_eq!(code, 0, "{text}");
+    assert!(text.starts_with("n2: waiting for "), "{text}");
+    assert!(
+        text.contains("dogwatch-default-0 is held by node/n1"),
+        "{text}"
+    );
+    assert!(
+        text.contains("n1 is draining: Draining: 3 pods gone"),
+        "{text}"
+    );
+    let (_, text, _) = ended(stage.dogwatch(&["explain", "n1"]));
+    assert!(
+        text.contains("PodDisruptionBudget shop/db allows no disruption (1 healthy of 1 desired) holds up shop/db-0"),
+        "{text}"
+    );
+    assert!(text.contains("→ give budget shop/db room"), "{text}");
+    let (_, json, _) = ended(stage.dogwatch(&["explain", "n1", "-o", "json"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["node"], "n1");
+    assert!(
+        json["chain"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|line| line["topic"] == "drain"),
+        "{json:#}"
+    );
+}
+
+#[test]
+fn what_may_not_be_read_is_left_out_and_said() {
+    let stage = rebooting_cluster();
+    stage.deny(Verb::List, "pods");
+    let (code, text, errors) = ended(stage.dogwatch(&["explain", "node/n1"]));
+    assert_eq!(code, 0, "{errors}");
+    assert!(text.contains("says      Draining"), "{text}");
+    assert!(
+        errors.contains("explained without the node's pods"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_request_is_written_once_and_never_over_another_one() {
+    let stage = rebooting_cluster();
+    let ask = |reason: &str, more: &[&str]| {
+        let mut args = vec!["reboot", "n3", "--requester", "ann", "--reason", reason];
+        args.extend(more);
+        ended(stage.dogwatch(&args))
+    };
+    assert_eq!(
+        ask("kernel", &[]),
+        (0, "node/n3 is asked to reboot\n".into(), String::new())
+    );
+    assert_eq!(
+        stage.request("n3"),
+        json!({ "reason": "kernel", "requester": "ann" })
+    );
+    let (code, text, _) = ask("kernel", &[]);
+    assert_eq!(
+        (code, text.as_str()),
+        (
+            0,
+            "node/n3 was asked to reboot already, in the same words\n"
+        )
+    );
+    let (code, _, errors) = ask("other", &[]);
+    assert_eq!(code, 1);
+    assert!(
+        errors.contains("carries another request already") && errors.contains("--replace"),
+        "{errors}"
+    );
+    assert_eq!(stage.request("n3")["reason"], "kernel");
+    let (code, ..) = ask(
+        "other",
+        &["--replace", "--not-before", "2030-01-01T00:00:00Z"],
+    );
+    assert_eq!(code, 0);
+    assert_eq!(
+        stage.request("n3"),
+        json!({ "reason": "other", "requester": "ann", "notBefore": "2030-01-01T00:00:00Z" })
+    );
+}
+
+#[test]
+fn of_several_nodes_those_that_exist_are_asked() {
+    let stage = rebooting_cluster();
+    let (code, text, errors) = ended(stage.dogwatch(&["reboot", "n9", "node/n3"]));
+    assert_eq!(code, 3);
+    assert_eq!(text, "node/n3 is asked to reboot\n");
+    assert!(
+        errors.contains("there is no Node n9 in this cluster"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn what_does_not_exist_ends_with_3_and_says_where_to_look() {
+    let stage = rebooting_cluster();
+    let (code, text, errors) = ended(stage.dogwatch(&["explain", "node/n9"]));
+    assert_eq!((code, text.as_str()), (3, ""));
+    assert!(
+        errors.contains("no Node n9") && errors.contains("`dogwatch status` lists them"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn what_is_not_allowed_ends_with_5_and_quotes_the_server() {
+    let stage = rebooting_cluster();
+    stage.deny(Verb::List, "nodes");
+    for args in [&["status"][..], &["status", "--watch"], &["explain", "n1"]] {
+        let (code, _, errors) = ended(stage.dogwatch(args));
+        assert_eq!(code, 5, "{args:?} {errors}");
+        assert!(
+            errors.contains("cannot list resource \"nodes\""),
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn without_a_cluster_it_ends_with_4_and_says_how_to_get_one() {
+    let home = tempfile::tempdir().unwrap();
+    let (code, _, errors) = ended(alone(home.path()).arg("status"));
+    assert_eq!(code, 4, "{errors}");
+    assert!(
+        errors.contains("no cluster is named") && errors.contains("dogwatch demo --serve"),
+        "{errors}"
+    );
+    let missing = home.path().join("missing");
+    let (code, _, errors) = ended(alone(home.path()).env("KUBECONFIG", &missing).arg("status"));
+    assert_eq!(code, 4, "{errors}");
+    assert!(
+        errors.contains("the kubeconfig that KUBECONFIG names cannot be used"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_kubeconfig_at_home_that_is_broken_is_an_error_and_not_passed_over() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join(".kube")).unwrap();
+    std::fs::write(home.path().join(".kube/config"), "clusters: 7").unwrap();
+    let mut command = alone(home.path());
+    command
+        .env("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        .env("KUBERNETES_SERVICE_PORT", "1");
+    let (code, _, errors) = ended(command.arg("status"));
+    assert_eq!(code, 4, "{errors}");
+    assert!(errors.contains(".kube/config cannot be used"), "{errors}");
+}
+
+#[test]
+fn a_cluster_that_is_away_ends_with_4_and_names_its_address() {
+    let stage = Stage::away();
+    let (code, _, errors) = ended(stage.dogwatch(&["status"]));
+    assert_eq!(code, 4, "{errors}");
+    assert!(
+        errors.contains("http://127.0.0.1:") && errors.contains("is the cluster up?"),
+        "{errors}"
+    );
+    let (code, ..) = ended(stage.dogwatch(&["status", "--watch"]));
+    assert_eq!(code, 4);
+}
+
+#[test]
+fn a_context_that_is_not_there_is_named() {
+    let stage = rebooting_cluster();
+    let (code, _, errors) = ended(stage.dogwatch(&["--context", "nowhere", "status"]));
+    assert_eq!(code, 4, "{errors}");
+    assert!(errors.contains("nowhere"), "{errors}");
+}
+
+#[test]
+fn a_wrong_command_line_ends_with_2() {
+    let home = tempfile::tempdir().unwrap();
+    for args in [
+        &["explain", "host/a/b"][..],
+        &["reboot"],
+        &["status", "--no-such-flag"],
+        &["reboot", "n1", "--not-before", "soon"],
+    ] {
+        let (code, _, errors) = ended(alone(home.path()).args(args));
+        assert_eq!(code, 2, "{args:?} {errors}");
+    }
+}
+
+#[test]
+fn completions_are_there_for_three_shells() {
+    let home = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, script, _) = ended(alone(home.path()).args(["completions", shell]));
+        assert_eq!(code, 0, "{shell}");
+        assert!(script.contains("explain"), "{shell}: {script}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let stage = rebooting_cluster();
+    let mut child = stage
+        .dogwatch(&["completions", "bash"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn another_namespace_is_looked_in_if_it_is_named() {
+    let stage = rebooting_cluster();
+    let (_, json, _) = ended(stage.dogwatch(&["-n", "elsewhere", "status", "-o", "json"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["locks"], json!([]));
+    assert_eq!(json["nodes"].as_array().unwrap().len(), 3);
+}

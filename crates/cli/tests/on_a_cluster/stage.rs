@@ -1,0 +1,242 @@
+//! An embedded cluster on a port, with what a test puts into it, and the program pointed at it.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use dogwatch_sim::api::{ApiServer, Denial, Options, Reply, Request, Verb};
+use dogwatch_sim::clock::TokioClock;
+use http::Method;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const TESTER: &str = "tester";
+
+/// A cluster; it lives as long as this.
+pub struct Stage {
+    server: ApiServer,
+    home: TempDir,
+    port: u16,
+    /// Dropped, it ends the server.
+    _stop: Option<tokio::sync::oneshot::Sender<()>>,
+}
+
+impl Stage {
+    /// An empty cluster with Dogwatch's namespace.
+    pub fn new() -> Self {
+        let (told, tells) = std::sync::mpsc::channel();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        std::thread::spawn(move || {
+            runtime().block_on(async {
+                let server = server();
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let port = listener.local_addr().unwrap().port();
+                told.send((server.clone(), port)).unwrap();
+                tokio::select! {
+                    () = server.serve(listener) => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        let (server, port) = tells.recv().unwrap();
+        let stage = Self {
+            server,
+            home: tempfile::tempdir().unwrap(),
+            port,
+            _stop: Some(stop),
+        };
+        for name in ["dogwatch", "shop"] {
+            stage.post(
+                "/api/v1/namespaces",
+                &json!({ "metadata": { "name": name } }),
+            );
+        }
+        stage
+    }
+
+    /// An address at which nobody listens.
+    pub fn away() -> Self {
+        let server = runtime().block_on(async { server() });
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = closed.local_addr().unwrap().port();
+        Self {
+            server,
+            home: tempfile::tempdir().unwrap(),
+            port,
+            _stop: None,
+        }
+    }
+
+    /// The program, with a kubeconfig of this cluster and nothing else in its environment.
+    pub fn dogwatch(&self, args: &[&str]) -> Command {
+        let kubeconfig = self.home.path().join("kubeconfig");
+        let text = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "stage",
+            "clusters": [{ "name": "stage", "cluster": { "server": format!("http://127.0.0.1:{}", self.port) } }],
+            "contexts": [{ "name": "stage", "context": { "cluster": "stage", "user": "tester" } }],
+            "users": [{ "name": "tester", "user": { "token": TESTER } }],
+        });
+        std::fs::write(&kubeconfig, text.to_string()).unwrap();
+        let mut command = alone(self.home.path());
+        command.env("KUBECONFIG", kubeconfig).args(args);
+        command
+    }
+
+    /// A Ready node, in a phase since some seconds after midnight 1970, or in none.
+    pub fn node(&self, name: &str, phase: Option<&str>, since: i64) {
+        let mut annotations = json!({});
+        let mut conditions = vec![json!({ "type": "Ready", "status": "True" })];
+        if let Some(phase) = phase {
+            let since = Timestamp::from_second(since).unwrap();
+            let record = json!({
+                "phase": phase, "run": "coordinator/x", "since": since, "planned": since,
+                "trigger": { "source": "sentinel:/run/reboot-needed", "reason": "kernel 6.18" },
+                "bootId": "boot-1", "cordonedByUs": phase != "waiting",
+            });
+            annotations["dogwatch.dev/reboot"] = record.to_string().into();
+            let (kind, reason, message) = match phase {
+                "waiting" => (
+                    "MaintenancePlanned",
+                    "LockHeldByOther",
+                    "waits for the lock",
+                ),
+                "draining" => ("DrainInProgress", "Draining", "3 pods gone, 1 to go"),
+                _ => (
+                    "MaintenanceInProgress",
+                    "AwaitingReboot",
+                    "waiting for a new boot",
+                ),
+            };
+            conditions.push(
+                json!({ "type": kind, "status": "True", "reason": reason, "message": message }),
+            );
+        }
+        let cordoned = phase.is_some_and(|phase| phase != "waiting");
+        let status = json!({ "conditions": conditions, "nodeInfo": { "bootID": "boot-1" } });
+        self.post(
+            "/api/v1/nodes",
+            &json!({
+                "metadata": { "name": name, "annotations": annotations },
+                "spec": { "unschedulable": cordoned },
+                "status": status,
+            }),
+        );
+    }
+
+    /// A slot of group `default`, held by a node or free.
+    pub fn lease(&self, name: &str, holder: Option<&str>) {
+        let mut lease =
+            json!({ "metadata": { "name": name, "labels": { "dogwatch.dev/group": "default" } } });
+        if let Some(node) = holder {
+            let record = json!({
+                "node": node, "nodeUid": "u", "bootId": null, "group": "default", "max": 1,
+                "since": "1970-01-01T00:00:20Z", "runs": ["coordinator/x"],
+            });
+            lease["metadata"]["annotations"] = json!({ "dogwatch.dev/holder": record.to_string() });
+            lease["spec"] = json!({ "holderIdentity": format!("node/{node}") });
+        }
+        self.post(
+            "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases",
+            &lease,
+        );
+    }
+
+    /// A pod on the node, under a budget that allows nothing.
+    pub fn blocked_pod(&self, node: &str) {
+        let labels = json!({ "app": "db" });
+        self.post(
+            "/api/v1/namespaces/shop/pods",
+            &json!({
+                "metadata": { "name": "db-0", "labels": labels },
+                "spec": { "nodeName": node, "containers": [{ "name": "c", "image": "i" }] },
+            }),
+        );
+        let budgets = "/apis/policy/v1/namespaces/shop/poddisruptionbudgets";
+        self.post(
+            budgets,
+            &json!({
+                "metadata": { "name": "db" },
+                "spec": { "minAvailable": 1, "selector": { "matchLabels": labels } },
+            }),
+        );
+        let status = json!({ "status": {
+            "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1,
+        } });
+        let patch = request(Method::PATCH, &format!("{budgets}/db/status"), &status);
+        self.send(&patch.content_type("application/merge-patch+json"));
+    }
+
+    /// Withholds a right from everybody.
+    pub fn deny(&self, verb: Verb, resource: &str) {
+        let denial = Denial {
+            user: None,
+            verb: Some(verb),
+            resource: Some(resource.into()),
+        };
+        self.server.set_denials(vec![denial]);
+    }
+
+    /// The request on a Node.
+    pub fn request(&self, node: &str) -> Value {
+        let node = self.send(&request(
+            Method::GET,
+            &format!("/api/v1/nodes/{node}"),
+            &Value::Null,
+        ));
+        let text = node["metadata"]["annotations"]["dogwatch.dev/reboot-requested"].as_str();
+        serde_json::from_str(text.expect("the node carries a request")).unwrap()
+    }
+
+    fn post(&self, path: &str, object: &Value) {
+        self.send(&request(Method::POST, path, object));
+    }
+
+    fn send(&self, request: &Request) -> Value {
+        let Reply::Response(response) = self.server.handle(request) else {
+            panic!("{} is no watch", request.path);
+        };
+        let text = String::from_utf8_lossy(&response.body).into_owned();
+        assert!(
+            response.code < 300,
+            "{} {}: {text}",
+            request.method,
+            request.path
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+fn server() -> ApiServer {
+    let clock = TokioClock::starting_at(Timestamp::UNIX_EPOCH);
+    ApiServer::new(Arc::new(clock), Options::default())
+}
+
+fn request(method: Method, path: &str, body: &Value) -> Request {
+    Request::new(TESTER, method, path, body.to_string())
+}
+
+/// The program, without a cluster.
+pub fn alone(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dogwatch"));
+    command.env_clear().env("HOME", home);
+    command
+}
+
+/// Runs it to its end: exit code, standard output, standard error.
+pub fn ended(mut command: impl std::borrow::BorrowMut<Command>) -> (i32, String, String) {
+    let output = command.borrow_mut().output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (
+        output.status.code().expect("it was not killed"),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
