@@ -18,7 +18,16 @@ use crate::drain::Progress;
 const START_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
-    let step = match &ctx.seen.run.command {
+    let step = match undo::lock_is_ours(ctx) {
+        // Who judges the lock by the run that is written there must find a live one.
+        Some(Lock::OlderRun(lease)) => with_drain(undo::adopt(ctx, &lease), record),
+        Some(Lock::Ours | Lock::Lost) | None => by_command(ctx, record),
+    };
+    undo::watch_lock(ctx, step)
+}
+
+fn by_command(ctx: &Context<'_>, record: &Record) -> Step {
+    match &ctx.seen.run.command {
         CommandSeen::FailedToStart { attempt, why } if *attempt == record.attempts => {
             not_started(ctx, record, why)
         }
@@ -28,8 +37,7 @@ pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
         CommandSeen::None | CommandSeen::FailedToStart { .. } | CommandSeen::Started { .. } => {
             unstarted(ctx, record)
         }
-    };
-    undo::watch_lock(ctx, step)
+    }
 }
 
 /// This process has not started the command for this attempt.

@@ -1,5 +1,13 @@
 //! The promises of specification §2.1 to §2.5, sentence by sentence; and a model world in which
 //! nothing arrives when it should.
 
+mod clocks;
+mod draining;
 mod kit;
+mod lock;
 mod model;
+mod rebooting;
+mod report;
+mod returning;
+mod runs;
+mod triggers;

@@ -89,9 +89,11 @@ impl World {
             Happens::Acts { process, fate } => {
                 self.act(node, process, fate);
             }
-            Happens::Works { turns } => (0..turns).for_each(|_| {
-                self.works(node);
-            }),
+            Happens::Works { turns } => {
+                for _ in 0..turns {
+                    self.works(node);
+                }
+            }
             Happens::Starts if self.hosts[node].processes.len() < 2 => self.start(node),
             Happens::Starts => {}
             Happens::Crashes { process } => {

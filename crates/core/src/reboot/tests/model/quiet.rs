@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::world::{Fate, World};
-use crate::reboot::{NodeFact, Phase};
+use crate::reboot::{NodeFact, reason};
 
 /// More rounds than anything takes that ends at all.
 const ROUNDS: usize = 2000;
@@ -19,6 +19,11 @@ impl World {
         self.count(node, process);
         self.deliver(node, process, 0);
         match self.act(node, process, Fate::Good) {
+            // It says so for as long as it takes until a person looks, and reboots by hand.
+            Some(decision) if decision.because.reason == reason::REBOOT_FAILED => {
+                self.boots(node);
+                (true, None)
+            }
             Some(decision) => (!decision.actions.is_empty(), decision.wake.map(|wake| wake.at)),
             None => (false, None),
         }
@@ -94,21 +99,8 @@ impl World {
             }
             due = [due, wake].into_iter().flatten().min();
         }
-        if let Some(due) = due {
-            self.mono = self.mono.max(due);
-            return true;
-        }
-        // A person has to look at a reboot that failed.
-        let failed = |node: &usize| {
-            self.server.node(*node).record.get().is_some_and(|record| record.phase == Phase::Rebooting)
-        };
-        match (0..self.hosts.len()).find(failed) {
-            Some(node) => {
-                self.boots(node);
-                true
-            }
-            None => false,
-        }
+        self.mono = due.map_or(self.mono, |due| self.mono.max(due));
+        due.is_some()
     }
 
     fn assert_all_is_back(&self) {

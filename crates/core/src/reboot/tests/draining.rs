@@ -1,0 +1,192 @@
+//! §2.3: deadline, veto, volumes; §2.4: cordon and record are one patch.
+
+use super::super::*;
+use super::kit::*;
+use crate::drain::{Dropped, PodRef};
+
+fn refused() -> DrainSeen {
+    let pod = PodRef { namespace: "a".into(), name: "p".into(), uid: "u".into() };
+    let mut drain = drained();
+    drain.progress.dropped = vec![Dropped { pod, answer: "403 no".into() }];
+    drain
+}
+
+fn with(drain: DrainSeen) -> Seen {
+    let mut seen = seen(Phase::Draining);
+    seen.drain = Some(drain);
+    seen
+}
+
+fn on(on_drain_timeout: OnTimeout) -> Config {
+    Config { on_drain_timeout, ..config() }
+}
+
+#[test]
+fn cordon_and_record_are_one_patch_under_the_nodes_version() {
+    let decision = decide(&seen(Phase::Waiting), &config(), now(5));
+    let patch = patch(&decision);
+    assert_eq!((patch.resource_version.as_str(), patch.unschedulable), ("1", Some(true)));
+    let record = written(&decision);
+    assert_eq!((record.phase, record.cordoned_by_us), (Phase::Draining, true));
+    assert_eq!(record.lease.as_deref(), Some("dogwatch-default-0"));
+    assert_eq!(patch.waiting_label, Some(false));
+}
+
+#[test]
+fn a_foreign_cordon_is_not_claimed_and_never_removed() {
+    let mut before = seen(Phase::Waiting);
+    set(&mut before, |node| node.unschedulable = true);
+    let decision = decide(&before, &config(), now(5));
+    assert_eq!((patch(&decision).unschedulable, written(&decision).cordoned_by_us), (None, false));
+    let mut failed = with(refused());
+    set_record(&mut failed, |record| record.cordoned_by_us = false);
+    assert_eq!(patch(&decide(&failed, &config(), now(5))).unschedulable, None);
+}
+
+#[test]
+fn drained_is_the_list_complete_and_nothing_on_it() {
+    let unlisted = DrainSeen::default();
+    for (drain, goes) in [(drained(), true), (one_pod_left(), false), (unlisted, false)] {
+        let decision = decide(&with(drain.clone()), &config(), now(5));
+        assert_eq!(!decision.actions.is_empty(), goes, "{drain:?}");
+    }
+    assert_eq!(written(&decide(&with(drained()), &config(), now(5))).phase, Phase::Rebooting);
+}
+
+#[test]
+fn past_the_deadline_abort_uncordons_and_queues_again_and_the_lock_goes_after_that() {
+    let decision = decide(&with(one_pod_left()), &config(), now(3600));
+    assert_eq!(patch(&decision).unschedulable, Some(false));
+    let record = written(&decision).clone();
+    assert_eq!((record.phase, record.failures, record.cordoned_by_us), (Phase::Waiting, 1, false));
+    assert_eq!(record.retry_after, Some(wall(3660)));
+    let mut next = seen(Phase::Waiting);
+    set(&mut next, |node| node.record = Parsed::Is(record));
+    let release = decide(&next, &config(), now(3601));
+    assert!(matches!(release.actions.as_slice(), [Action::Release { over_budget: false, .. }]));
+    next.lock.leases = Some(vec![free(0)]);
+    let pause = decide(&next, &config(), now(3601));
+    assert_eq!((pause.actions, pause.wake.unwrap().at.as_secs()), (vec![], 3660));
+    let again = decide(&next, &config(), now(3660));
+    assert_eq!((written(&again).retry_after, &written(&again).lease), (None, &None));
+    assert_eq!(patch(&again).waiting_label, Some(true));
+}
+
+#[test]
+fn each_pause_is_twice_as_long_up_to_a_day() {
+    for (failures, minutes) in [(0, 1), (1, 2), (5, 32), (11, 24 * 60), (4_000_000, 24 * 60)] {
+        let mut seen = with(one_pod_left());
+        set_record(&mut seen, |record| record.failures = failures);
+        let decision = decide(&seen, &config(), now(3600));
+        assert_eq!(written(&decision).retry_after, Some(wall(3600 + minutes * 60)), "{failures}");
+    }
+}
+
+#[test]
+fn past_the_deadline_delete_is_written_down_first_and_has_as_long_again() {
+    let config = on(OnTimeout::Delete);
+    let decision = decide(&with(one_pod_left()), &config, now(3600));
+    assert!(written(&decision).deleting);
+    assert_eq!((written(&decision).phase, patch(&decision).unschedulable), (Phase::Draining, None));
+    let mut deleting = with(one_pod_left());
+    set_record(&mut deleting, |record| record.deleting = true);
+    deleting.drain.as_mut().unwrap().progress.deleting = true;
+    let going_on = decide(&deleting, &config, now(3601));
+    assert_eq!(going_on.actions, []);
+    assert!(going_on.looks.contains(&Look::Drain { delete: true }));
+    assert_eq!(written(&decide(&deleting, &config, now(7200))).phase, Phase::Waiting);
+}
+
+#[test]
+fn what_the_evicting_drain_said_is_no_news_of_the_deleting_one() {
+    let config = on(OnTimeout::Delete);
+    for stale in [refused(), drained()] {
+        let mut seen = with(stale);
+        set_record(&mut seen, |record| record.deleting = true);
+        assert_eq!(decide(&seen, &config, now(5)).actions, []);
+        seen.drain.as_mut().unwrap().progress.deleting = true;
+        assert_ne!(decide(&seen, &config, now(5)).actions, []);
+    }
+}
+
+#[test]
+fn past_the_deadline_force_reboots_anyway_and_says_so() {
+    let decision = decide(&with(one_pod_left()), &on(OnTimeout::Force), now(3600));
+    let record = written(&decision);
+    assert_eq!((record.phase, record.forced, record.attempts), (Phase::Rebooting, true, 1));
+    let drained = |decision: &Decision| {
+        decision.report.conditions.iter().find(|c| c.kind == "Drained").unwrap().status
+    };
+    let mut next = seen(Phase::Rebooting);
+    set_record(&mut next, |record| record.forced = true);
+    assert_eq!(drained(&decide(&next, &config(), now(5))), crate::condition::Status::False);
+}
+
+#[test]
+fn an_incomplete_drain_takes_the_deadlines_path_at_once_and_quotes_the_answer() {
+    for (on_timeout, phase) in
+        [(OnTimeout::Abort, Phase::Waiting), (OnTimeout::Delete, Phase::Draining), (OnTimeout::Force, Phase::Rebooting)]
+    {
+        let decision = decide(&with(refused()), &on(on_timeout), now(1));
+        assert_eq!(written(&decision).phase, phase, "{on_timeout:?}");
+        assert!(decision.because.message.contains("403 no"), "{}", decision.because.message);
+    }
+}
+
+#[test]
+fn the_deadline_holds_even_if_no_pod_was_ever_seen() {
+    let mut seen = seen(Phase::Draining);
+    seen.drain = None;
+    assert_eq!(decide(&seen, &config(), now(5)).wake.unwrap().at.as_secs(), 3600);
+    assert_eq!(written(&decide(&seen, &config(), now(3600))).phase, Phase::Waiting);
+}
+
+#[test]
+fn uncordoned_by_somebody_is_a_veto_undone_reported_and_backed_off() {
+    let mut seen = with(one_pod_left());
+    set(&mut seen, |node| node.unschedulable = false);
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!((written(&decision).phase, written(&decision).failures), (Phase::Waiting, 1));
+    assert_eq!(patch(&decision).unschedulable, None);
+    assert!(has_event(&decision, reason::VETOED));
+}
+
+#[test]
+fn the_lock_lost_or_the_trigger_gone_undoes_the_drain() {
+    let mut lost = with(one_pod_left());
+    lost.lock.leases = Some(vec![held(0, "n2", &["coordinator/x"])]);
+    let decision = decide(&lost, &config(), now(5));
+    assert_eq!((written(&decision).phase, patch(&decision).unschedulable), (Phase::Waiting, Some(false)));
+    assert_eq!(decision.because.reason, reason::LOCK_LOST);
+    let mut gone = with(one_pod_left());
+    gone.host.triggers = vec![absent()];
+    let decision = decide(&gone, &config(), now(5));
+    assert_eq!((written(&decision).phase, patch(&decision).unschedulable), (Phase::Waiting, Some(false)));
+    assert_eq!(written(&decision).retry_after, None, "nobody is to blame");
+}
+
+#[test]
+fn volumes_of_drained_pods_must_go_for_two_minutes_then_it_goes_on_and_says_so() {
+    let mut seen = with(drained());
+    seen.drain.as_mut().unwrap().progress.claims = vec!["a/data".into()];
+    let looks = decide(&seen, &config(), now(5));
+    assert!(matches!(looks.looks.as_slice(), [Look::Attachments { .. }, ..]));
+    seen.attachments = Some(vec!["csi-1".into()]);
+    let waits = decide(&seen, &config(), now(119));
+    assert_eq!((waits.actions, waits.wake.unwrap().at.as_secs()), (vec![], 120));
+    let on = decide(&seen, &config(), now(120));
+    assert_eq!(written(&on).phase, Phase::Rebooting);
+    assert!(written(&on).message.contains("csi-1"));
+    seen.attachments = Some(Vec::new());
+    assert_eq!(written(&decide(&seen, &config(), now(6))).phase, Phase::Rebooting);
+}
+
+#[test]
+fn the_record_keeps_the_budgets_of_this_drain_and_every_trigger_it_serves() {
+    let mut seen = with(drained());
+    seen.drain.as_mut().unwrap().progress.covered_by = vec!["a/pdb".into()];
+    seen.host.triggers = vec![present("touched-anew")];
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!(written(&decision).budgets, ["a/pdb"]);
+    assert!(written(&decision).serves.values().any(|served| *served == print("touched-anew")));
+}

@@ -1,0 +1,128 @@
+//! §2.5: the return.
+
+use std::time::Duration;
+
+use super::super::*;
+use super::kit::*;
+
+/// Booted anew, Ready since second 10, our cordon still there.
+fn back() -> Seen {
+    let mut seen = seen(Phase::Returning);
+    seen.host.boot_id = Ok(boot("boot-2"));
+    seen.run.ready_since = Some(Duration::from_secs(10));
+    set_record(&mut seen, |record| record.budgets = vec!["a/pdb".into()]);
+    seen
+}
+
+/// Uncordoned, at the gates.
+fn at_gates(shut: Option<&[&str]>) -> Seen {
+    let mut seen = back();
+    set(&mut seen, |node| node.unschedulable = false);
+    set_record(&mut seen, |record| record.cordoned_by_us = false);
+    seen.gates = shut.map(|shut| shut.iter().map(ToString::to_string).collect());
+    seen
+}
+
+fn releases(decision: &Decision) -> bool {
+    matches!(decision.actions.as_slice(), [Action::Release { over_budget: false, .. }])
+}
+
+#[test]
+fn ready_for_the_settle_time_comes_before_everything() {
+    let mut unready = back();
+    unready.run.ready_since = None;
+    assert_eq!(decide(&unready, &config(), now(100)).because.reason, reason::AWAITING_READY);
+    let settling = decide(&back(), &config(), now(39));
+    assert_eq!((settling.actions, settling.wake.unwrap().at.as_secs()), (vec![], 40));
+    let settled = decide(&back(), &config(), now(40));
+    assert_eq!(patch(&settled).unschedulable, Some(false));
+    assert!(!written(&settled).cordoned_by_us);
+}
+
+#[test]
+fn only_our_own_cordon_is_undone() {
+    let mut foreign = back();
+    set_record(&mut foreign, |record| record.cordoned_by_us = false);
+    foreign.gates = Some(Vec::new());
+    assert!(releases(&decide(&foreign, &config(), now(40))));
+    let mut undone_already = back();
+    set(&mut undone_already, |node| node.unschedulable = false);
+    let decision = decide(&undone_already, &config(), now(40));
+    assert_eq!((patch(&decision).unschedulable, written(&decision).cordoned_by_us), (None, false));
+}
+
+#[test]
+fn a_cordon_that_somebody_asked_to_keep_stays_and_the_lock_goes_all_the_same() {
+    let mut seen = back();
+    set(&mut seen, |node| node.keep_cordoned = true);
+    seen.gates = Some(Vec::new());
+    assert!(releases(&decide(&seen, &config(), now(40))));
+}
+
+#[test]
+fn the_gates_are_asked_after_the_uncordon_and_hold_the_lock() {
+    let unknown = decide(&at_gates(None), &config(), now(40));
+    assert_eq!(unknown.actions, []);
+    assert!(unknown.looks.contains(&Look::Gates { budgets: vec!["a/pdb".into()] }));
+    let shut = decide(&at_gates(Some(&["a/pdb is short"])), &config(), now(40));
+    assert_eq!((shut.actions, shut.because.message), (vec![], "a/pdb is short".into()));
+    assert!(releases(&decide(&at_gates(Some(&[])), &config(), now(40))));
+}
+
+#[test]
+fn gates_and_lock_stay_in_sight_together_until_the_record_is_gone() {
+    let mut seen = at_gates(Some(&[]));
+    for leases in [None, Some(vec![ours()]), Some(vec![free(0)])] {
+        seen.lock.leases = leases;
+        let looks = decide(&seen, &config(), now(40)).looks;
+        assert!(looks.iter().any(|look| matches!(look, Look::Gates { .. })), "{looks:?}");
+        assert!(looks.iter().any(|look| matches!(look, Look::Locks { .. })), "{looks:?}");
+    }
+}
+
+#[test]
+fn past_the_gates_deadline_the_lock_stays_by_default_and_it_is_said() {
+    let decision = decide(&at_gates(Some(&["short"])), &config(), now(2000));
+    assert_eq!((decision.actions.as_slice(), decision.because.reason), (&[][..], reason::GATES_TIMED_OUT));
+    assert!(has_event(&decision, reason::GATES_TIMED_OUT));
+}
+
+#[test]
+fn past_the_gates_deadline_the_lock_goes_if_policy_says_so_but_not_before_they_had_their_time() {
+    let config = Config { on_gate_timeout: OnGateTimeout::Release, ..config() };
+    let mut seen = at_gates(Some(&["short"]));
+    seen.run.ready_since = Some(Duration::from_secs(1970));
+    let waits = decide(&seen, &config, now(2000));
+    assert_eq!(waits.actions, [], "Ready late, but the gates were just asked");
+    let goes = decide(&seen, &config, now(2900));
+    assert!(releases(&goes));
+    assert!(has_event(&goes, reason::GATES_TIMED_OUT));
+}
+
+#[test]
+fn the_lock_goes_before_the_record_and_the_record_leaves_the_outcome() {
+    let mut seen = at_gates(Some(&[]));
+    seen.lock.leases = Some(vec![free(0)]);
+    let decision = decide(&seen, &config(), now(40));
+    let last = patch(&decision).last.as_ref().unwrap();
+    assert_eq!((&patch(&decision).record, last.outcome), (&RecordChange::Remove, Outcome::Rebooted));
+    assert_eq!((&last.old_boot_id, &last.new_boot_id), (&boot("boot-1"), &boot("boot-2")));
+    assert_eq!(last.fingerprints, record(Phase::Waiting).serves);
+    assert!(has_event(&decision, reason::FINISHED));
+}
+
+#[test]
+fn a_node_that_does_not_come_back_in_time_is_said_and_keeps_its_lock() {
+    let mut seen = back();
+    seen.run.ready_since = None;
+    let decision = decide(&seen, &config(), now(900));
+    assert_eq!((decision.actions.as_slice(), decision.because.reason), (&[][..], reason::GATES_TIMED_OUT));
+}
+
+#[test]
+fn a_new_run_writes_its_id_into_the_lock_before_it_goes_on() {
+    let mut seen = back();
+    seen.lock.leases = Some(vec![held(0, "n1", &["coordinator/a"])]);
+    let decision = decide(&seen, &config(), now(40));
+    assert!(matches!(decision.actions.as_slice(), [Action::Bid { .. }]));
+}

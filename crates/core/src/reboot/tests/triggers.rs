@@ -1,0 +1,179 @@
+//! §2.1: what wants a reboot.
+
+use super::super::*;
+use super::kit::*;
+
+fn request(not_before: Option<jiff::Timestamp>) -> Parsed<Request> {
+    Parsed::Is(Request { reason: "patch".into(), requester: "me".into(), not_before })
+}
+
+fn last(fingerprints: &[(&str, &str)]) -> LastReboot {
+    LastReboot {
+        outcome: Outcome::Rebooted,
+        planned: wall(0),
+        finished: wall(1),
+        old_boot_id: boot("boot-0"),
+        new_boot_id: boot("boot-1"),
+        trigger: record(Phase::Waiting).trigger,
+        fingerprints: fingerprints.iter().map(|(s, f)| ((*s).to_owned(), print(f))).collect(),
+    }
+}
+
+const SENTINEL: &str = "sentinel:/run/reboot-needed";
+
+#[test]
+fn a_sentinel_makes_a_plan_that_waits_and_looks_at_the_lock_at_once() {
+    let decision = decide(&idle(), &config(), now(5));
+    let record = written(&decision);
+    assert_eq!((record.phase, record.attempts, record.cordoned_by_us), (Phase::Waiting, 0, false));
+    assert_eq!(record.serves.get(SENTINEL), Some(&print("a")));
+    assert_eq!(patch(&decision).waiting_label, Some(true));
+    assert_eq!(patch(&decision).unschedulable, None, "nothing is touched yet");
+    assert!(decision.looks.iter().any(|look| matches!(look, Look::Locks { .. })));
+}
+
+#[test]
+fn an_idle_node_does_nothing_and_looks_at_nothing() {
+    let mut seen = idle();
+    seen.host.triggers = vec![absent()];
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!((decision.actions, decision.looks, decision.wake), (vec![], vec![], None));
+}
+
+#[test]
+fn what_cannot_be_read_is_reported_and_neither_begins_nor_ends_a_reboot() {
+    let mut seen = idle();
+    seen.host.triggers = vec![unknown()];
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!(decision.actions, []);
+    assert!(has_event(&decision, reason::TRIGGER_UNKNOWN));
+    for phase in [Phase::Waiting, Phase::Draining] {
+        let mut seen = super::kit::seen(phase);
+        seen.host.triggers = vec![unknown()];
+        let decision = decide(&seen, &config(), now(5));
+        assert_ne!(decision.because.reason, reason::TRIGGER_GONE, "{phase:?}");
+    }
+}
+
+#[test]
+fn a_request_is_a_trigger_from_its_time_on() {
+    let mut seen = idle();
+    seen.host.triggers = vec![absent()];
+    set(&mut seen, |node| {
+        node.request = request(Some(wall(100)));
+        node.request_fingerprint = Some(print("r"));
+    });
+    let early = decide(&seen, &config(), now(40));
+    assert_eq!(early.actions, []);
+    assert_eq!(early.wake.unwrap().at.as_secs(), 100);
+    let due = decide(&seen, &config(), now(100));
+    assert_eq!(written(&due).trigger.requester.as_deref(), Some("me"));
+    assert_eq!(written(&due).serves.get("request"), Some(&print("r")));
+}
+
+#[test]
+fn a_request_for_later_is_looked_at_again_in_case_the_clock_is_set() {
+    let mut seen = idle();
+    seen.host.triggers = vec![absent()];
+    set(&mut seen, |node| {
+        node.request = request(Some(wall(1_000_000)));
+        node.request_fingerprint = Some(print("r"));
+    });
+    assert!(decide(&seen, &config(), now(0)).wake.unwrap().at.as_secs() <= 300);
+}
+
+#[test]
+fn a_bad_request_is_reported_and_left_alone() {
+    let mut seen = idle();
+    seen.host.triggers = vec![absent()];
+    set(&mut seen, |node| node.request = Parsed::Bad { why: "eof".into() });
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!(decision.actions, []);
+    assert!(has_event(&decision, reason::REQUEST_UNREADABLE));
+}
+
+#[test]
+fn a_request_that_becomes_unreadable_under_way_has_not_gone() {
+    let mut seen = super::kit::seen(Phase::Draining);
+    seen.host.triggers = vec![absent()];
+    set(&mut seen, |node| node.request = Parsed::Bad { why: "eof".into() });
+    set_record(&mut seen, |record| record.serves = [("request".to_owned(), print("r"))].into());
+    assert_ne!(decide(&seen, &config(), now(5)).because.reason, reason::TRIGGER_GONE);
+}
+
+#[test]
+fn a_trigger_that_survived_its_boot_causes_no_other_until_it_is_touched_anew() {
+    let mut seen = idle();
+    set(&mut seen, |node| node.last = Parsed::Is(last(&[(SENTINEL, "a")])));
+    let survived = decide(&seen, &config(), now(5));
+    assert_eq!(survived.actions, []);
+    let said = survived.report.conditions.iter().find(|c| c.kind == "SentinelSurvivedReboot").unwrap();
+    assert_eq!(said.status, crate::condition::Status::True);
+    seen.host.triggers = vec![present("b")];
+    assert_eq!(written(&decide(&seen, &config(), now(5))).phase, Phase::Waiting);
+}
+
+#[test]
+fn a_survivor_stays_served_after_the_next_reboot_for_another_reason() {
+    let mut seen = finished();
+    set(&mut seen, |node| node.last = Parsed::Is(last(&[(SENTINEL, "a"), ("request", "old")])));
+    set_record(&mut seen, |record| record.serves = [("request".to_owned(), print("r"))].into());
+    let decision = decide(&seen, &config(), now(60));
+    let kept = &patch(&decision).last.as_ref().unwrap().fingerprints;
+    assert_eq!(kept.get(SENTINEL), Some(&print("a")));
+    assert_eq!(kept.get("request"), Some(&print("r")));
+}
+
+#[test]
+fn a_served_request_is_removed_and_one_that_came_meanwhile_is_not() {
+    for (there, removed) in [("r", true), ("newer", false)] {
+        let mut seen = finished();
+        set_record(&mut seen, |record| record.serves = [("request".to_owned(), print("r"))].into());
+        set(&mut seen, |node| {
+            node.request = request(None);
+            node.request_fingerprint = Some(print(there));
+        });
+        assert_eq!(patch(&decide(&seen, &config(), now(60))).remove_request, removed, "{there}");
+    }
+}
+
+#[test]
+fn a_withdrawn_reboot_keeps_what_the_last_real_one_served() {
+    let mut seen = super::kit::seen(Phase::Waiting);
+    seen.host.triggers = vec![absent()];
+    seen.lock.leases = Some(vec![free(0)]);
+    set(&mut seen, |node| node.last = Parsed::Is(last(&[(SENTINEL, "a")])));
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!(patch(&decision).record, RecordChange::Remove);
+    assert_eq!(patch(&decision).last, None);
+}
+
+#[test]
+fn without_a_boot_id_nothing_is_begun_and_it_is_said() {
+    let mut seen = idle();
+    seen.host.boot_id = Err("cannot read /proc: mount it".into());
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!(decision.actions, []);
+    assert!(has_event(&decision, reason::BOOT_ID_UNREADABLE));
+}
+
+#[test]
+fn an_unreadable_record_stops_everything_and_is_left_alone() {
+    let mut seen = idle();
+    set(&mut seen, |node| node.record = Parsed::Bad { why: "eof".into() });
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!(decision.actions, []);
+    assert_eq!(decision.because.reason, reason::RECORD_UNREADABLE);
+}
+
+/// Back, settled, gates open, lock released: the record is all that is left.
+fn finished() -> Seen {
+    let mut seen = super::kit::seen(Phase::Returning);
+    seen.host.boot_id = Ok(boot("boot-2"));
+    seen.lock.leases = Some(vec![free(0)]);
+    seen.run.ready_since = Some(std::time::Duration::ZERO);
+    seen.gates = Some(Vec::new());
+    set(&mut seen, |node| node.unschedulable = false);
+    set_record(&mut seen, |record| record.cordoned_by_us = false);
+    seen
+}
