@@ -7,6 +7,7 @@ mod drain_cases;
 
 use dogwatch_core::drain::DrainConfig;
 use dogwatch_testbed::ControlPlane;
+use serde_json::json;
 use tokio::sync::OnceCell;
 
 use drain_cases::fleet;
@@ -27,13 +28,22 @@ async fn control_plane() -> &'static ControlPlane {
 }
 
 async fn client() -> kube::Client {
-    let control_plane = control_plane().await;
+    client_of(control_plane().await, None).await
+}
+
+/// A client with its own user agent, if one is given: by it the audit log tells its calls apart.
+async fn client_of(control_plane: &ControlPlane, agent: Option<&str>) -> kube::Client {
     let kubeconfig = kube::config::Kubeconfig::read_from(control_plane.kubeconfig()).unwrap();
     let options = kube::config::KubeConfigOptions::default();
     let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
         .await
         .unwrap();
     config.default_retry = false;
+    if let Some(agent) = agent {
+        config
+            .headers
+            .push((http::header::USER_AGENT, agent.parse().unwrap()));
+    }
     kube::Client::try_from(config).unwrap()
 }
 
@@ -109,7 +119,10 @@ async fn a_drain_makes_at_most_one_call_a_pod_and_twenty_more() {
     // Told apart in the audit log by whom it is asked for.
     let mine = "dogwatch-drain-counted";
     let control_plane = control_plane().await;
-    let drain = world.drain_as(impersonating(mine).await, DrainConfig::default());
+    let drain = world.drain_as(
+        client_of(control_plane, Some(mine)).await,
+        DrainConfig::default(),
+    );
     world.until_drained(&drain).await;
     drop(drain);
     let audit = control_plane.audit().await.unwrap();
@@ -129,17 +142,66 @@ async fn a_drain_makes_at_most_one_call_a_pod_and_twenty_more() {
     assert!(calls.len() <= PODS + 20, "{} calls", calls.len());
 }
 
-/// A client with its own user agent.
-async fn impersonating(agent: &str) -> kube::Client {
-    let control_plane = control_plane().await;
-    let kubeconfig = kube::config::Kubeconfig::read_from(control_plane.kubeconfig()).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
-    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+#[tokio::test]
+async fn a_drain_goes_on_after_the_api_server_was_away() {
+    // Its own: the others need theirs all the time.
+    let control_plane = ControlPlane::builder()
+        .controllers([])
+        .start()
         .await
         .unwrap();
-    config.default_retry = false;
-    config
-        .headers
-        .push((http::header::USER_AGENT, agent.parse().unwrap()));
-    kube::Client::try_from(config).unwrap()
+    let world = World::on(client_of(&control_plane, None).await).await;
+    world.pod("free", json!({})).await;
+    world
+        .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
+        .await;
+    world.budget("web-budget", "web", 0).await;
+    let drain = world.drain(DrainConfig::default());
+    world
+        .until(&drain, |progress| {
+            progress.gone == 1 && !progress.blocked.is_empty()
+        })
+        .await;
+    control_plane.stop_api();
+    world
+        .until(&drain, |progress| !progress.trouble.is_empty())
+        .await;
+    assert!(!drain.progress.borrow().drained());
+    control_plane.start_api().await.unwrap();
+    world.allow("web-budget", 1).await;
+    let progress = world.until_drained(&drain).await;
+    assert_eq!((progress.gone, progress.incomplete()), (2, false));
+}
+
+#[tokio::test]
+async fn pods_go_as_fast_as_the_real_disruption_controller_lets_them() {
+    let control_plane = dogwatch_testbed::shared().await;
+    let world = World::on(client_of(control_plane, None).await).await;
+    let labelled = json!({"metadata": {"labels": {"app": "web"}}});
+    for number in 0..3 {
+        world.pod(&format!("web-{number}"), labelled.clone()).await;
+    }
+    world.guard("web-budget", "web", 2).await;
+    world.until_budget_allows("web-budget", 1).await;
+    let drain = world.drain(DrainConfig::default());
+    let progress = world
+        .until(&drain, |progress| {
+            progress.gone == 1
+                && progress
+                    .blocked
+                    .iter()
+                    .filter(|blocked| !blocked.budgets.is_empty())
+                    .count()
+                    == 2
+        })
+        .await;
+    assert_eq!(progress.blocked[0].budgets[0].desired_healthy, 2);
+    // Two more come up on another node, as a ReplicaSet would have them.
+    for number in 3..5 {
+        let elsewhere =
+            json!({"metadata": {"labels": {"app": "web"}}, "spec": {"nodeName": "elsewhere"}});
+        world.pod(&format!("web-{number}"), elsewhere).await;
+    }
+    let progress = world.until_drained(&drain).await;
+    assert_eq!((progress.gone, progress.incomplete()), (3, false));
 }

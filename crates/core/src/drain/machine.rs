@@ -1,6 +1,7 @@
 //! The machine itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::budgets::Budgets;
 use super::filter::{Fate, fate};
@@ -37,8 +38,19 @@ pub struct Drain {
     pub(super) gone: usize,
     pub(super) dropped: Vec<Dropped>,
     pub(super) claims: BTreeSet<String>,
-    pub(super) trouble: Option<String>,
+    pub(super) trouble: Option<Trouble>,
 }
+
+/// Why the pods cannot be watched, and until when that is believed without being said again.
+#[derive(Debug, Clone)]
+pub(super) struct Trouble {
+    pub(super) why: String,
+    pub(super) until: Duration,
+}
+
+/// A watch that does not come about is tried again after 30 s at most, and each try takes 30 s at
+/// most: who says nothing for longer has nothing to complain of.
+const TROUBLE_STANDS: Duration = Duration::from_secs(75);
 
 impl Drain {
     /// A drain that knows nothing yet.
@@ -65,6 +77,7 @@ impl Drain {
     /// All pods on the node: at the start, and whenever the watch could not be continued (410).
     /// What is not among them, by UID, is gone.
     pub fn relisted(&mut self, pods: Vec<PodSeen>) {
+        self.trouble = None;
         let there: BTreeMap<Name, &str> = pods
             .iter()
             .map(|pod| (name(&pod.pod), pod.pod.uid.as_str()))
@@ -88,6 +101,7 @@ impl Drain {
 
     /// A pod appeared or changed.
     pub fn applied(&mut self, seen: PodSeen) {
+        self.trouble = None;
         let key = name(&seen.pod);
         match self.pods.get(&key) {
             Some(known) if known.seen.pod.uid == seen.pod.uid => self.changed(&key, seen),
@@ -102,6 +116,7 @@ impl Drain {
 
     /// A pod is gone from the API, this very incarnation.
     pub fn deleted(&mut self, pod: &PodRef) {
+        self.trouble = None;
         let key = name(pod);
         if self
             .pods
@@ -169,9 +184,11 @@ impl Drain {
         self.budgets.listed(answer, now.mono);
     }
 
-    /// What the watch of the pods cannot do for the moment; `None` when it can again.
-    pub fn troubled(&mut self, trouble: Option<String>) {
-        self.trouble = trouble;
+    /// The pods cannot be watched for the moment. To be said at every vain try; the next event, or
+    /// silence for longer than between two tries, means that it works again.
+    pub fn troubled(&mut self, why: String, now: Now) {
+        let until = now.mono.saturating_add(TROUBLE_STANDS);
+        self.trouble = Some(Trouble { why, until });
     }
 
     /// All budgets of one watched namespace, at first and after every change of one.
@@ -204,10 +221,12 @@ impl Drain {
 
     /// What to do now. What it names is under way from then on.
     pub fn next(&mut self, now: Now) -> Step {
+        self.trouble.take_if(|trouble| trouble.until <= now.mono);
         let list_budgets = self.budgets.asks(now.mono);
         if !self.listed {
             return Step {
                 list_budgets,
+                wake: self.wake(),
                 ..Step::default()
             };
         }

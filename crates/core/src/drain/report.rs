@@ -50,14 +50,11 @@ impl Drain {
     }
 
     fn trouble(&self) -> Vec<String> {
-        let pods = self
-            .trouble
-            .as_ref()
-            .map(|why| format!("the node's pods cannot be watched: {why}"));
-        let budgets = self
-            .budgets
-            .failure()
-            .map(|why| format!("budgets cannot be listed: {why}"));
+        let pods = self.trouble.as_ref();
+        let pods =
+            pods.map(|trouble| format!("the node's pods cannot be watched: {}", trouble.why));
+        let budgets = self.budgets.failure();
+        let budgets = budgets.map(|why| format!("budgets cannot be listed: {why}"));
         pods.into_iter().chain(budgets).collect()
     }
 }

@@ -104,20 +104,18 @@ impl Drain {
             Turn::Ready(_) | Turn::Called(_) | Turn::Ending => None,
         };
         let tries = self.pods.values().filter_map(pause).min();
-        let lookups = Wake::earlier(
-            self.lookups.wake().map(|at| Wake {
-                at,
-                why: "a DaemonSet is looked up again",
-            }),
-            self.budgets.wake().map(|at| Wake {
-                at,
-                why: "the budgets are listed again",
-            }),
-        );
-        let tries = tries.map(|at| Wake {
-            at,
-            why: "a pod that could not be evicted is tried again",
-        });
-        Wake::earlier(tries, lookups)
+        let wakes = [
+            (tries, "a pod that could not be evicted is tried again"),
+            (self.lookups.wake(), "a DaemonSet is looked up again"),
+            (self.budgets.wake(), "the budgets are listed again"),
+            (
+                self.trouble.as_ref().map(|trouble| trouble.until),
+                "the watch may be mended",
+            ),
+        ];
+        let wakes = wakes
+            .into_iter()
+            .map(|(at, why)| at.map(|at| Wake { at, why }));
+        wakes.fold(None, Wake::earlier)
     }
 }

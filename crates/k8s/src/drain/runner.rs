@@ -39,11 +39,6 @@ impl Handle {
         self.delete_rest
             .send_if_modified(|delete| !std::mem::replace(delete, true));
     }
-
-    /// Whether it still runs; it ends by itself only if it panicked.
-    pub fn is_running(&self) -> bool {
-        !self.task.is_finished()
-    }
 }
 
 impl Drop for Handle {
@@ -173,7 +168,7 @@ impl<C: Fn() -> Now + Send + 'static> Runner<C> {
     fn take(&mut self, happened: Happened) {
         let now = (self.clock)();
         match happened {
-            Happened::Pods(event) => self.take_pods(*event),
+            Happened::Pods(event) => self.take_pods(*event, now),
             Happened::Call(Done::Tried(id, answer)) => self.drain.answered(id, answer, now),
             Happened::Call(Done::LookedUp(set, lookup)) => self.drain.daemonset(&set, lookup, now),
             Happened::Call(Done::Budgets(answer)) => self.drain.budgets_listed(answer, now),
@@ -187,26 +182,20 @@ impl<C: Fn() -> Now + Send + 'static> Runner<C> {
         }
     }
 
-    fn take_pods(&mut self, event: Event<Pod>) {
-        let trouble = match event {
+    fn take_pods(&mut self, event: Event<Pod>, now: Now) {
+        match event {
             Event::Restarted(pods) => {
                 self.drain
                     .relisted(pods.into_iter().map(pod::seen).collect());
-                None
             }
-            Event::Applied(pod) => {
-                self.drain.applied(pod::seen(pod));
-                None
-            }
+            Event::Applied(pod) => self.drain.applied(pod::seen(pod)),
             Event::Deleted(pod) => {
                 let gone: PodRef = pod::seen(pod).pod;
                 tracing::debug!(pod = %gone, "gone");
                 self.drain.deleted(&gone);
-                None
             }
-            Event::Trouble(error) => Some(error.in_words()),
-        };
-        self.drain.troubled(trouble);
+            Event::Trouble(error) => self.drain.troubled(error.in_words(), now),
+        }
     }
 }
 

@@ -188,6 +188,40 @@ impl World {
         self.allow(name, allowed).await;
     }
 
+    /// A budget over `app=APP` whose status a controller writes.
+    pub async fn guard(&self, name: &str, app: &str, min_available: i32) {
+        let spec =
+            json!({"minAvailable": min_available, "selector": {"matchLabels": {"app": app}}});
+        let budget = json!({"metadata": {"name": name, "namespace": self.namespace}, "spec": spec});
+        self.create::<PodDisruptionBudget>(Some(&self.namespace), budget)
+            .await;
+    }
+
+    pub async fn until_budget_allows(&self, name: &str, allowed: i32) {
+        let here = Selection::fields(format!("metadata.name={name}"));
+        let mut events = Box::pin(watch(Full(self.api::<PodDisruptionBudget>()), here, || 0.5));
+        let allows = |budget: &PodDisruptionBudget| {
+            budget
+                .status
+                .as_ref()
+                .and_then(|status| status.disruptions_allowed)
+                == Some(allowed)
+        };
+        self.within(async {
+            while let Some(event) = events.next().await {
+                match event {
+                    Event::Restarted(all) if all.iter().any(allows) => return,
+                    Event::Applied(budget) if allows(&budget) => return,
+                    Event::Restarted(_)
+                    | Event::Applied(_)
+                    | Event::Deleted(_)
+                    | Event::Trouble(_) => {}
+                }
+            }
+        })
+        .await;
+    }
+
     pub async fn allow(&self, budget: &str, allowed: i32) {
         let status = Patch::Merge(json!({"status": {
             "disruptionsAllowed": allowed, "currentHealthy": 1 + allowed, "desiredHealthy": 1,

@@ -399,11 +399,22 @@ fn a_watch_that_finds_room_at_its_start_lets_a_blocked_pod_try_even_if_the_list_
 #[test]
 fn a_broken_watch_is_reported_until_it_is_mended() {
     let mut drain = listed(&[]);
-    drain.troubled(Some("503".into()));
+    drain.troubled("503".into(), at(1.0));
     assert_eq!(
         drain.progress().trouble,
         ["the node's pods cannot be watched: 503"]
     );
-    drain.troubled(None);
+    drain.applied(pod("a"));
+    assert_eq!(drain.progress().trouble, [""; 0]);
+}
+
+#[test]
+fn a_watch_that_has_not_complained_for_longer_than_between_two_tries_counts_as_mended() {
+    let mut drain = listed(&[]);
+    drain.troubled("503".into(), at(1.0));
+    drain.troubled("503".into(), at(60.0));
+    assert_eq!(drain.next(at(134.0)).wake.unwrap().at, at(135.0).mono);
+    assert_eq!(drain.progress().trouble.len(), 1);
+    assert_eq!(drain.next(at(135.0)), Step::default());
     assert_eq!(drain.progress().trouble, [""; 0]);
 }
