@@ -32,7 +32,7 @@ pub(crate) fn check(
     user: &str,
     verb: Verb,
     target: &Target,
-) -> Option<Box<ApiError>> {
+) -> Option<ApiError> {
     let path = match target.subresource {
         None => target.resource.plural.clone(),
         Some(subresource) => format!("{}/{}", target.resource.plural, subresource.as_str()),
@@ -43,13 +43,7 @@ pub(crate) fn check(
     denied.then(|| refusal(&target.resource, user, verb, &path, target))
 }
 
-fn refusal(
-    resource: &Resource,
-    user: &str,
-    verb: Verb,
-    path: &str,
-    target: &Target,
-) -> Box<ApiError> {
+fn refusal(resource: &Resource, user: &str, verb: Verb, path: &str, target: &Target) -> ApiError {
     let place = if target.namespace.is_empty() {
         "at the cluster scope".to_owned()
     } else {

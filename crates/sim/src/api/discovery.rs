@@ -102,16 +102,29 @@ fn resources(registry: &Registry, group_version: &str) -> Result<Value> {
 }
 
 fn entries(resource: &Resource) -> Vec<Value> {
-    let verbs = [
-        "create",
-        "delete",
-        "deletecollection",
-        "get",
-        "list",
-        "patch",
-        "update",
-        "watch",
-    ];
+    let verbs = if resource.custom.is_some() {
+        [
+            "delete",
+            "deletecollection",
+            "get",
+            "list",
+            "patch",
+            "create",
+            "update",
+            "watch",
+        ]
+    } else {
+        [
+            "create",
+            "delete",
+            "deletecollection",
+            "get",
+            "list",
+            "patch",
+            "update",
+            "watch",
+        ]
+    };
     let mut entry = json!({
         "name": resource.plural,
         "singularName": resource.singular,

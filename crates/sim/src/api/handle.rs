@@ -10,7 +10,7 @@ use super::request::{Request, Response};
 use super::route::{PathWords, Target, Verb, verb};
 use super::status::{ApiError, Result};
 use super::store::Store;
-use super::verbs::{binding, create, delete, eviction, patch, read, update, watching};
+use super::verbs::{binding, create, delete, eviction, list, patch, read, update, watching};
 use super::watch::Watch;
 
 /// What comes of a request.
@@ -40,8 +40,8 @@ impl Reply {
     }
 }
 
-impl From<Box<ApiError>> for Response {
-    fn from(error: Box<ApiError>) -> Self {
+impl From<ApiError> for Response {
+    fn from(error: ApiError) -> Self {
         let body = error.to_status().to_string();
         Self {
             retry_after: error.retry_after(),
@@ -81,11 +81,6 @@ impl Store {
                     .map(Reply::Watch)
                     .or_else(watching::in_stream);
             }
-            Verb::Get if watching::is_asked(request) => {
-                return watching::watch_one(self, request, &target)
-                    .map(Reply::Watch)
-                    .or_else(watching::in_stream);
-            }
             Verb::Get
                 if matches!(
                     target.subresource,
@@ -95,7 +90,7 @@ impl Store {
                 return Err(ApiError::method_not_allowed());
             }
             Verb::Get => read::get(self, request, &target)?,
-            Verb::List => read::list(self, request, &target)?,
+            Verb::List => list::list(self, request, &target)?,
             Verb::Create => self.serve_create(request, &target)?,
             Verb::Update => update::update(self, request, &target)?,
             Verb::Patch => patch::patch(self, request, &target)?,

@@ -34,6 +34,10 @@ impl Subresource {
 
 /// One resource of one group and version.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent traits of a kind, a row of a table"
+)]
 pub struct Resource {
     /// Empty for the core group.
     pub group: String,

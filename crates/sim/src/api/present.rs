@@ -213,7 +213,7 @@ impl Presenter {
                 View::Metadata => out.put_slice(&partial(&stored.value)),
                 // Items of built-in lists say neither kind nor version, those of custom ones do.
                 View::Object if self.converts() => {
-                    out.put_slice(events::outward(&stored.value).to_string().as_bytes())
+                    out.put_slice(events::outward(&stored.value).to_string().as_bytes());
                 }
                 View::Object if self.resource.custom.is_none() => out.put_slice(&stored.json()),
                 View::Object | View::Table(_) => out.put_slice(&self.whole(stored)),

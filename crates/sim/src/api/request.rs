@@ -47,15 +47,12 @@ pub(crate) fn percent_decode(text: &str) -> String {
             .then(|| bytes.get(index + 1..index + 3))
             .flatten();
         let hex = hex.and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                index += 3;
-            }
-            None => {
-                out.push(bytes[index]);
-                index += 1;
-            }
+        if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            out.push(byte);
+            index += 3;
+        } else {
+            out.push(bytes[index]);
+            index += 1;
         }
     }
     String::from_utf8_lossy(&out).into_owned()

@@ -118,7 +118,7 @@ impl ApiServer {
 
     /// Withholds rights, in place of those withheld before.
     pub fn set_denials(&self, denials: Vec<Denial>) {
-        self.store().denials = denials;
+        self.store().set_denials(denials);
     }
 
     /// What was asked so far, oldest first. Empty when the log is off.
@@ -198,12 +198,12 @@ fn refusal(code: u16) -> Response {
             "an error on the server has prevented the request from succeeding",
         ),
     };
-    Box::new(ApiError {
+    ApiError {
         code,
         reason,
         message: message.into(),
         details: serde_json::Value::Null,
-    })
+    }
     .into()
 }
 
@@ -298,7 +298,7 @@ impl WatchBody {
             .map(|before| now + before);
         let first = last_bookmark
             .map(|last| last.min(now + interval))
-            .filter(|_| watch.bookmarks);
+            .filter(|first| watch.bookmarks && *first > now);
         Self {
             watch,
             server: Arc::downgrade(&server.inner),

@@ -19,7 +19,7 @@ pub struct ApiError {
 }
 
 /// What every verb gives back.
-pub type Result<T> = std::result::Result<T, Box<ApiError>>;
+pub type Result<T> = std::result::Result<T, ApiError>;
 
 /// The group and the plural (or the kind) that an error is about.
 fn qualified(group: &str, name: &str) -> String {
@@ -42,77 +42,77 @@ pub(crate) fn details(group: &str, kind: &str, name: &str) -> Value {
 }
 
 impl ApiError {
-    fn boxed(code: u16, reason: &'static str, message: String, details: Value) -> Box<Self> {
-        Box::new(Self {
+    fn new(code: u16, reason: &'static str, message: String, details: Value) -> Self {
+        Self {
             code,
             reason,
             message,
             details,
-        })
+        }
     }
 
     /// 404: no such object.
-    pub fn not_found(resource: &Resource, name: &str) -> Box<Self> {
+    pub fn not_found(resource: &Resource, name: &str) -> Self {
         let message = format!("{} \"{name}\" not found", resource.qualified());
         let details = details(&resource.group, &resource.plural, name);
-        Self::boxed(404, "NotFound", message, details)
+        Self::new(404, "NotFound", message, details)
     }
 
     /// 404: no such path.
-    pub fn no_such_path() -> Box<Self> {
+    pub fn no_such_path() -> Self {
         let message = "the server could not find the requested resource".to_owned();
-        Self::boxed(404, "NotFound", message, json!({}))
+        Self::new(404, "NotFound", message, json!({}))
     }
 
     /// 409: the name is taken.
-    pub fn already_exists(resource: &Resource, name: &str) -> Box<Self> {
+    pub fn already_exists(resource: &Resource, name: &str) -> Self {
         let message = format!("{} \"{name}\" already exists", resource.qualified());
         let details = details(&resource.group, &resource.plural, name);
-        Self::boxed(409, "AlreadyExists", message, details)
+        Self::new(409, "AlreadyExists", message, details)
     }
 
     /// 409: a precondition does not hold. `kind` is what the real server names here: mostly the
     /// plural, sometimes the kind.
-    pub fn conflict(group: &str, kind: &str, name: &str, why: &str) -> Box<Self> {
+    pub fn conflict(group: &str, kind: &str, name: &str, why: &str) -> Self {
         let about = qualified(group, kind);
         let message = format!("Operation cannot be fulfilled on {about} \"{name}\": {why}");
-        Self::boxed(409, "Conflict", message, details(group, kind, name))
+        Self::new(409, "Conflict", message, details(group, kind, name))
     }
 
     /// 409: the resourceVersion is not the newest.
-    pub fn modified(resource: &Resource, name: &str) -> Box<Self> {
+    pub fn modified(resource: &Resource, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(&resource.group, &resource.plural, name, why)
     }
 
     /// 409: another manager owns what this apply would change.
-    pub fn apply_conflict(message: String, causes: Vec<Value>) -> Box<Self> {
-        Self::boxed(409, "Conflict", message, json!({ "causes": causes }))
+    pub fn apply_conflict(message: String, causes: &[Value]) -> Self {
+        Self::new(409, "Conflict", message, json!({ "causes": causes }))
     }
 
     /// 410: the resourceVersion is older than the history kept.
-    pub fn expired(message: impl Into<String>) -> Box<Self> {
-        Self::boxed(410, "Expired", message.into(), Value::Null)
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message.into(), Value::Null)
     }
 
     /// 400.
-    pub fn bad_request(message: impl Into<String>) -> Box<Self> {
-        Self::boxed(400, "BadRequest", message.into(), Value::Null)
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message.into(), Value::Null)
     }
 
     /// 403 with a reason in prose.
-    pub fn forbidden(group: &str, kind: &str, name: &str, why: &str) -> Box<Self> {
+    pub fn forbidden(group: &str, kind: &str, name: &str, why: &str) -> Self {
         let about = qualified(group, kind);
         let message = if name.is_empty() {
             format!("{about} is forbidden: {why}")
         } else {
             format!("{about} \"{name}\" is forbidden: {why}")
         };
-        Self::boxed(403, "Forbidden", message, details(group, kind, name))
+        Self::new(403, "Forbidden", message, details(group, kind, name))
     }
 
     /// 422 with its causes.
-    pub fn invalid(group: &str, kind: &str, name: &str, causes: &[FieldError]) -> Box<Self> {
+    pub fn invalid(group: &str, kind: &str, name: &str, causes: &[FieldError]) -> Self {
         let about = qualified(group, kind);
         let mut texts: Vec<String> = causes.iter().map(FieldError::text).collect();
         texts.dedup();
@@ -123,33 +123,33 @@ impl ApiError {
         let message = format!("{about} \"{name}\" is invalid: {list}");
         let mut details = details(group, kind, name);
         details["causes"] = causes.iter().map(FieldError::cause).collect();
-        Self::boxed(422, "Invalid", message, details)
+        Self::new(422, "Invalid", message, details)
     }
 
     /// 429, with `retryAfterSeconds` in the details when it is not 0.
-    pub fn too_many_requests(message: &str, retry_after: u32, causes: Vec<Value>) -> Box<Self> {
+    pub fn too_many_requests(message: &str, retry_after: u32, causes: &[Value]) -> Self {
         let mut details = json!({ "causes": causes });
         if retry_after > 0 {
             details["retryAfterSeconds"] = retry_after.into();
         }
-        Self::boxed(429, "TooManyRequests", message.to_owned(), details)
+        Self::new(429, "TooManyRequests", message.to_owned(), details)
     }
 
     /// 405: the resource has no such verb.
-    pub fn method_not_allowed() -> Box<Self> {
+    pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource".to_owned();
-        Self::boxed(405, "MethodNotAllowed", message, json!({}))
+        Self::new(405, "MethodNotAllowed", message, json!({}))
     }
 
     /// 415: a body of a type that the server does not take.
-    pub fn unsupported_media_type() -> Box<Self> {
+    pub fn unsupported_media_type() -> Self {
         let message = "415: Unsupported Media Type".to_owned();
-        Self::boxed(415, "UnsupportedMediaType", message, json!({}))
+        Self::new(415, "UnsupportedMediaType", message, json!({}))
     }
 
     /// An error that the real server did not foresee: code and message only.
-    pub fn plain(code: u16, message: impl Into<String>) -> Box<Self> {
-        Self::boxed(code, "", message.into(), Value::Null)
+    pub fn plain(code: u16, message: impl Into<String>) -> Self {
+        Self::new(code, "", message.into(), Value::Null)
     }
 
     /// Seconds after which the client may come again, for the `Retry-After` header.

@@ -338,6 +338,11 @@ impl Store {
         self.registry.withdraw(definition);
     }
 
+    /// Withholds rights, in place of those withheld before.
+    pub fn set_denials(&mut self, denials: Vec<Denial>) {
+        self.denials = denials;
+    }
+
     /// Forgets the history: a watch or a list that resumes from before now is told 410.
     pub fn compact(&mut self) {
         for collection in &mut self.collections {

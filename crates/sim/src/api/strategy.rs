@@ -24,7 +24,7 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value, now: &str)
         ("", "namespaces") => namespace(object),
         ("storage.k8s.io", "volumeattachments") => object["status"] = json!({ "attached": false }),
         ("", "persistentvolumes" | "persistentvolumeclaims") => {
-            object["status"] = json!({ "phase": "Pending" })
+            object["status"] = json!({ "phase": "Pending" });
         }
         ("apps", _) => workload(resource, object),
         ("policy", _) => budget(object),
@@ -40,6 +40,15 @@ pub(crate) fn ensure_structs(resource: &Resource, object: &mut Value) {
         event(object);
         return;
     }
+    for field in ["data", "binaryData", "stringData"] {
+        if object
+            .get(field)
+            .and_then(Value::as_object)
+            .is_some_and(Map::is_empty)
+        {
+            object_mut(object).remove(field);
+        }
+    }
     let flat = matches!(
         resource.plural.as_str(),
         "configmaps" | "secrets" | "serviceaccounts"
@@ -52,10 +61,12 @@ pub(crate) fn ensure_structs(resource: &Resource, object: &mut Value) {
         ensure(object, "status");
         fill_conditions(resource, &mut object["status"]);
     }
-    if resource.is("", "nodes") && object["status"].get("allocatable").is_none() {
-        if let Some(capacity) = object["status"].get("capacity").cloned() {
-            object["status"]["allocatable"] = capacity;
-        }
+    let capacity = object
+        .get("status")
+        .and_then(|status| status.get("capacity"))
+        .cloned();
+    if let Some(capacity) = capacity.filter(|_| resource.is("", "nodes")) {
+        default(&mut object["status"], "allocatable", capacity);
     }
 }
 

@@ -98,6 +98,13 @@ const VOLUME_ATTACHMENT: &[Column] = &[
     AGE,
 ];
 const DEFINITION: &[Column] = &[NAME, ("Created At", "date", "", false)];
+const CONFIG_MAP: &[Column] = &[NAME, ("Data", "string", "", false), AGE];
+const SECRET: &[Column] = &[
+    NAME,
+    ("Type", "string", "", false),
+    ("Data", "string", "", false),
+    AGE,
+];
 const OTHER: &[Column] = &[NAME, AGE];
 
 fn layout(resource: &Resource) -> &'static [Column] {
@@ -105,6 +112,8 @@ fn layout(resource: &Resource) -> &'static [Column] {
         ("", "nodes") => NODE,
         ("", "pods") => POD,
         ("", "namespaces") => NAMESPACE,
+        ("", "configmaps") => CONFIG_MAP,
+        ("", "secrets") => SECRET,
         ("" | "events.k8s.io", "events") => EVENT,
         ("apps", "daemonsets") => DAEMON_SET,
         ("apps", "replicasets") => REPLICA_SET,
@@ -154,6 +163,8 @@ pub(crate) fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Valu
         ("", "nodes") => node(object, name, &age),
         ("", "pods") => pod(object, name, &age),
         ("", "namespaces") => json!([name, text(object, &["status", "phase"]), age]),
+        ("", "configmaps") => json!([name, entries(object), age]),
+        ("", "secrets") => json!([name, text(object, &["type"]), entries(object), age]),
         ("" | "events.k8s.io", "events") => event(object, name, now),
         ("apps", plural) => workload(plural, object, name, &age),
         ("coordination.k8s.io", "leases") => {
@@ -185,6 +196,14 @@ pub(crate) fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Valu
         ("apiextensions.k8s.io", _) => json!([name, meta(object, "creationTimestamp")]),
         _ => json!([name, age]),
     }
+}
+
+/// How many entries a ConfigMap or a Secret has.
+fn entries(object: &Value) -> usize {
+    let maps = ["data", "binaryData"]
+        .iter()
+        .filter_map(|field| object.get(field)?.as_object());
+    maps.map(serde_json::Map::len).sum()
 }
 
 fn plain(value: &Value) -> String {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::kinds::Resource;
 use super::selector::LabelSelector;
 use super::status::{ApiError, FieldError, Result};
-use super::value::{at, items, meta, number, object_mut};
+use super::value::{at, items, meta, number, object_mut, text};
 
 /// The longest field manager, in bytes.
 const MAX_MANAGER: usize = 128;
@@ -60,6 +60,10 @@ pub(crate) fn updated(resource: &Resource, live: &Value, object: &Value) -> Resu
     if resource.custom.is_none() {
         frozen(resource, live, object, &mut wrong);
         fields(resource, object, &mut wrong);
+        if resource.is("", "nodes") {
+            // The real server looks at a Node twice when it changes.
+            taints(object, &mut wrong);
+        }
     }
     new_finalizers(live, object, &mut wrong);
     refuse(resource, meta(live, "name"), &wrong)
@@ -128,6 +132,7 @@ fn fields(resource: &Resource, object: &Value, wrong: &mut Vec<FieldError>) {
         ("", "pods") if items(object, &["spec", "containers"]).is_empty() => {
             wrong.push(FieldError::required("spec.containers", ""));
         }
+        ("", "nodes") => taints(object, wrong),
         ("apps", _) => selects_its_own(object, wrong),
         ("coordination.k8s.io", "leases") => lease(object, wrong),
         ("policy", "poddisruptionbudgets") => {
@@ -144,6 +149,17 @@ fn fields(resource: &Resource, object: &Value, wrong: &mut Vec<FieldError>) {
             }
         }
         _ => {}
+    }
+}
+
+fn taints(object: &Value, wrong: &mut Vec<FieldError>) {
+    for (index, taint) in items(object, &["spec", "taints"]).iter().enumerate() {
+        if text(taint, &["effect"]).is_empty() {
+            wrong.push(FieldError::required(
+                format!("metadata.taints[{index}].effect"),
+                "",
+            ));
+        }
     }
 }
 

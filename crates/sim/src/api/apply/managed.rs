@@ -166,6 +166,7 @@ fn nothing(custom: bool) -> Value {
     }
     let pod = json!({ "containers": null });
     let mut spec = pod.clone();
+    spec["names"] = json!({});
     spec["source"] = json!({});
     spec["strategy"] = json!({});
     spec["updateStrategy"] = json!({});
@@ -397,13 +398,13 @@ fn conflicts(known: &[Entry], changed: &FieldSet) -> Vec<(String, String)> {
     out
 }
 
-fn refuse(conflicts: &[(String, String)]) -> Box<ApiError> {
+fn refuse(conflicts: &[(String, String)]) -> ApiError {
     let cause = |(manager, field): &(String, String)| json!({ "reason": "FieldManagerConflict", "message": format!("conflict with {manager}"), "field": field });
-    let causes = conflicts.iter().map(cause).collect();
+    let causes: Vec<Value> = conflicts.iter().map(cause).collect();
     if let [(manager, field)] = conflicts {
         return ApiError::apply_conflict(
             format!("Apply failed with 1 conflict: conflict with {manager}: {field}"),
-            causes,
+            &causes,
         );
     }
     let mut lines: Vec<String> = Vec::new();
@@ -421,6 +422,6 @@ fn refuse(conflicts: &[(String, String)]) -> Box<ApiError> {
             conflicts.len(),
             lines.join("\n")
         ),
-        causes,
+        &causes,
     )
 }

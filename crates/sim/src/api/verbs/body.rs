@@ -24,7 +24,25 @@ pub(crate) fn object(registry: &Registry, request: &Request, resource: &Resource
         return Err(ApiError::unsupported_media_type());
     }
     let value = parse(request, &resource.kind)?;
+    if resource.custom.is_some() {
+        says_what_it_is(&value, request, resource)?;
+    }
     stored_form(registry, value, resource)
+}
+
+/// A custom resource cannot leave out its kind and version.
+fn says_what_it_is(value: &Value, request: &Request, resource: &Resource) -> Result<()> {
+    let missing = match (text(value, &["kind"]), text(value, &["apiVersion"])) {
+        ("", _) => "Object 'Kind' is missing",
+        (_, "") => "Object 'apiVersion' is missing",
+        (_, _) => return Ok(()),
+    };
+    let body = String::from_utf8_lossy(&request.body);
+    let kind = &resource.kind;
+    let why = format!(
+        "the object provided is unrecognized (must be of type {kind}): {missing} in '{body}' ({body})"
+    );
+    Err(ApiError::bad_request(why))
 }
 
 /// Any JSON object.
@@ -74,7 +92,7 @@ pub(crate) fn stored_form(
 }
 
 /// The refusal of an object of another kind or version.
-fn mistaken(registry: &Registry, resource: &Resource, kind: &str, version: &str) -> Box<ApiError> {
+fn mistaken(registry: &Registry, resource: &Resource, kind: &str, version: &str) -> ApiError {
     let known = registry.knows(version, kind);
     if known && kind == resource.kind {
         let expected = resource.api_version();
@@ -155,12 +173,12 @@ pub(crate) fn presenter(
     let view =
         View::negotiate(&request.accept, request.query.get("includeObject")).ok_or_else(|| {
             let message = "406: Not Acceptable\n\nAvailable representations: application/json";
-            Box::new(ApiError {
+            ApiError {
                 code: 406,
                 reason: "NotAcceptable",
                 message: message.into(),
                 details: json!({}),
-            })
+            }
         })?;
     Ok(Presenter::new(Arc::clone(resource), view, store.now()))
 }

@@ -132,7 +132,7 @@ fn decrement(budget: &Value, pod: &str, now: &str) -> Result<Value> {
     if status("observedGeneration") < number(budget, &["metadata", "generation"]) {
         return Err(refuse(
             10,
-            format!("The disruption budget {name} is still being processed by the server."),
+            &format!("The disruption budget {name} is still being processed by the server."),
         ));
     }
     let allowed = status("disruptionsAllowed");
@@ -157,7 +157,7 @@ fn decrement(budget: &Value, pod: &str, now: &str) -> Result<Value> {
         ));
     }
     if allowed == 0 {
-        return Err(refuse(0, exhausted(budget)));
+        return Err(refuse(0, &exhausted(budget)));
     }
     let mut spent = budget.clone();
     spent["status"]["disruptionsAllowed"] = (allowed - 1).into();
@@ -168,12 +168,12 @@ fn decrement(budget: &Value, pod: &str, now: &str) -> Result<Value> {
     Ok(spent)
 }
 
-fn refuse(retry_after: u32, message: String) -> Box<ApiError> {
+fn refuse(retry_after: u32, message: &str) -> ApiError {
     let cause = json!({ "reason": "DisruptionBudget", "message": message });
     ApiError::too_many_requests(
         "Cannot evict pod as it would violate the pod's disruption budget.",
         retry_after,
-        vec![cause],
+        &[cause],
     )
 }
 

@@ -5,6 +5,7 @@ pub(super) mod body;
 pub(super) mod create;
 pub(super) mod delete;
 pub(super) mod eviction;
+pub(super) mod list;
 pub(super) mod patch;
 pub(super) mod read;
 pub(super) mod update;

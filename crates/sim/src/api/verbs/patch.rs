@@ -43,6 +43,14 @@ pub(crate) fn patch(store: &mut Store, request: &Request, target: &Target) -> Re
         }
         (JSON | MERGE, Some(live)) => ordinary(store, request, target, &live, media),
         (STRATEGIC, Some(live)) if !custom => ordinary(store, request, target, &live, media),
+        (_, _) if custom => {
+            let mut refusal = ApiError::unsupported_media_type();
+            refusal.message = format!(
+                "the body of the request was in an unknown format - accepted media types include: {JSON}, {MERGE}, {APPLY}"
+            );
+            refusal.details = Value::Null;
+            Err(refusal)
+        }
         (_, _) => Err(ApiError::unsupported_media_type()),
     }
 }
@@ -112,21 +120,21 @@ fn ordinary(
     shown(store, request, resource, &stored, 200)
 }
 
-fn misnamed(said: &str, name: &str) -> Box<ApiError> {
+fn misnamed(said: &str, name: &str) -> ApiError {
     ApiError::bad_request(format!(
         "the name of the object ({said}) does not match the name on the URL ({name})"
     ))
 }
 
 /// The real server keeps to itself why a JSON patch does not fit.
-fn unfit() -> Box<ApiError> {
+fn unfit() -> ApiError {
     let message = "the server rejected our request due to an error in our request";
-    Box::new(ApiError {
+    ApiError {
         code: 422,
         reason: "Invalid",
         message: message.into(),
         details: json!({}),
-    })
+    }
 }
 
 fn apply_patch(

@@ -63,7 +63,7 @@ fn create_on_update(
 }
 
 /// The refusal of a uid precondition on what is not there.
-pub(crate) fn uid_of_nothing(target: &Target, uid: &str) -> Box<ApiError> {
+pub(crate) fn uid_of_nothing(target: &Target, uid: &str) -> ApiError {
     let resource = &target.resource;
     let why = format!(
         "uid mismatch: the provided object specified uid {uid}, and no existing object was found"

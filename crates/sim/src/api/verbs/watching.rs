@@ -10,23 +10,9 @@ use super::read::{revision, scope};
 use crate::api::handle::Reply;
 use crate::api::request::Request;
 use crate::api::route::Target;
-use crate::api::selector::FieldSelector;
 use crate::api::status::{ApiError, FieldError, Result};
 use crate::api::store::{Store, Stored};
 use crate::api::watch::{Event, Scope, Subscription, Watch, failed};
-
-/// Whether a GET of one object is a watch of it, the old way.
-pub(crate) fn is_asked(request: &Request) -> bool {
-    request.query.flag("watch")
-}
-
-/// Follows one object.
-pub(crate) fn watch_one(store: &mut Store, request: &Request, target: &Target) -> Result<Watch> {
-    let mut scope = scope(request, target)?;
-    scope.fields =
-        FieldSelector::parse(&format!("metadata.name={}", target.name), &target.resource)?;
-    begin(store, request, target, scope)
-}
 
 /// Follows many objects.
 pub(crate) fn watch(store: &mut Store, request: &Request, target: &Target) -> Result<Watch> {
@@ -35,7 +21,7 @@ pub(crate) fn watch(store: &mut Store, request: &Request, target: &Target) -> Re
 }
 
 /// A history that is too short is said inside the stream, as the real server does.
-pub(crate) fn in_stream(error: Box<ApiError>) -> Result<Reply> {
+pub(crate) fn in_stream(error: ApiError) -> Result<Reply> {
     if error.reason != "Expired" {
         return Err(error);
     }
@@ -52,19 +38,16 @@ pub(crate) fn in_stream(error: Box<ApiError>) -> Result<Reply> {
 
 fn begin(store: &mut Store, request: &Request, target: &Target, scope: Scope) -> Result<Watch> {
     let presenter = presenter(store, request, &target.resource)?;
-    let from = revision(request)?;
+    // Here the real server is less polite than in a list.
+    let from = revision(request).map_err(|why| {
+        ApiError::plain(
+            500,
+            why.message.trim_start_matches("invalid resource version: "),
+        )
+    })?;
     let initial = request.query.flag("sendInitialEvents");
     let bookmarks = request.query.flag("allowWatchBookmarks");
-    if initial && !bookmarks {
-        let why = "sendInitialEvents requires setting allowWatchBookmarks to true";
-        let field = FieldError::forbidden("sendInitialEvents", why);
-        return Err(ApiError::invalid(
-            "meta.k8s.io",
-            "ListOptions",
-            "",
-            &[field],
-        ));
-    }
+    check_initial(request, bookmarks)?;
     let starts_now = from.is_none() || initial;
     let past = match from {
         Some(from) if !initial => Some(history(store, target, from)?),
@@ -108,6 +91,28 @@ fn begin(store: &mut Store, request: &Request, target: &Target, scope: Scope) ->
         collection,
         id,
     })
+}
+
+/// `sendInitialEvents` comes with conditions.
+fn check_initial(request: &Request, bookmarks: bool) -> Result<()> {
+    if !request.query.has("sendInitialEvents") {
+        return Ok(());
+    }
+    let field = if request.query.get("resourceVersionMatch") != "NotOlderThan" {
+        let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        FieldError::forbidden("resourceVersionMatch", why)
+    } else if request.query.flag("sendInitialEvents") && !bookmarks {
+        let why = "sendInitialEvents requires setting allowWatchBookmarks to true";
+        FieldError::forbidden("sendInitialEvents", why)
+    } else {
+        return Ok(());
+    };
+    Err(ApiError::invalid(
+        "meta.k8s.io",
+        "ListOptions",
+        "",
+        &[field],
+    ))
 }
 
 fn history(store: &Store, target: &Target, from: u64) -> Result<Vec<Arc<Event>>> {
