@@ -2,6 +2,7 @@
 
 mod completions;
 mod explain;
+mod manifests;
 mod reboot;
 mod status;
 
@@ -19,6 +20,8 @@ pub enum Command {
     Explain(explain::ExplainArgs),
     /// Asks for nodes to be rebooted, each in its turn
     Reboot(reboot::RebootArgs),
+    /// Prints the Kubernetes manifests that install the coordinator
+    Manifests(manifests::ManifestsArgs),
     /// Prints the completions of a shell
     Completions(completions::CompletionsArgs),
 }
@@ -30,6 +33,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         Command::Status(args) => status::run(&cluster, &args).await,
         Command::Explain(args) => explain::run(&cluster, &args).await,
         Command::Reboot(args) => reboot::run(&cluster, &args).await,
+        Command::Manifests(args) => manifests::run(&cluster, &args),
         Command::Completions(args) => completions::run(&args),
     }
 }

@@ -1,4 +1,8 @@
 //! The program itself against the embedded cluster on a port: what it prints and how it ends.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails as the test does"
+)]
 
 mod stage;
 

@@ -1,0 +1,160 @@
+//! The program and the manifests against the real API server.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails as the test does"
+)]
+
+use std::process::{Command, Output};
+
+use dogwatch_testbed::{ControlPlane, shared};
+use serde_json::{Value, json};
+
+const ACCOUNT: &str = "system:serviceaccount:dogwatch:dogwatch-coordinator";
+
+fn dogwatch(control_plane: &ControlPlane, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_dogwatch"))
+        .env_clear()
+        .env("KUBECONFIG", control_plane.kubeconfig())
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+async fn install(control_plane: &ControlPlane) {
+    let manifests = text(&dogwatch(control_plane, &["manifests"]));
+    let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
+    control_plane.run_kubectl(&apply, &manifests).await.unwrap();
+}
+
+/// What the account may do, by the API server's own word.
+async fn allowed(control_plane: &ControlPlane, calls: &[(&str, &str, &str, &str)]) -> Vec<bool> {
+    let review = |(namespace, group, resource, verb): &(&str, &str, &str, &str)| {
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": { "user": ACCOUNT, "resourceAttributes": {
+                "namespace": namespace, "group": group, "resource": resource,
+                "subresource": subresource, "verb": verb } },
+        })
+    };
+    let items: Vec<Value> = calls.iter().map(review).collect();
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": items }).to_string();
+    let answer = control_plane
+        .run_kubectl(&["create", "-f", "-", "-o", "json"], &list)
+        .await
+        .unwrap();
+    let answers = serde_json::Deserializer::from_str(&answer).into_iter::<Value>();
+    answers
+        .map(Result::unwrap)
+        .flat_map(|answer| match answer["items"].as_array() {
+            Some(items) => items.clone(),
+            None => vec![answer],
+        })
+        .map(|review| review["status"]["allowed"] == true)
+        .collect()
+}
+
+#[tokio::test]
+async fn the_manifests_give_the_coordinator_what_it_calls_and_nothing_beside_it() {
+    let control_plane = shared().await;
+    install(control_plane).await;
+    let may = [
+        ("", "", "nodes", "get"),
+        ("", "", "nodes", "list"),
+        ("", "", "nodes", "watch"),
+        ("", "", "nodes", "patch"),
+        ("", "", "nodes/status", "patch"),
+        ("shop", "", "pods", "list"),
+        ("shop", "", "pods", "watch"),
+        ("shop", "", "pods", "delete"),
+        ("shop", "", "pods/eviction", "create"),
+        ("shop", "apps", "daemonsets", "get"),
+        ("shop", "policy", "poddisruptionbudgets", "get"),
+        ("shop", "policy", "poddisruptionbudgets", "list"),
+        ("shop", "policy", "poddisruptionbudgets", "watch"),
+        ("", "storage.k8s.io", "volumeattachments", "list"),
+        ("", "storage.k8s.io", "volumeattachments", "watch"),
+        ("", "", "persistentvolumes", "get"),
+        ("dogwatch", "coordination.k8s.io", "leases", "get"),
+        ("dogwatch", "coordination.k8s.io", "leases", "list"),
+        ("dogwatch", "coordination.k8s.io", "leases", "watch"),
+        ("dogwatch", "coordination.k8s.io", "leases", "create"),
+        ("dogwatch", "coordination.k8s.io", "leases", "patch"),
+        ("default", "", "events", "create"),
+    ];
+    let answers = allowed(control_plane, &may).await;
+    let refused: Vec<_> = may.iter().zip(&answers).filter(|(_, yes)| !**yes).collect();
+    assert_eq!((answers.len(), refused), (may.len(), Vec::new()));
+
+    let may_not = [
+        ("", "", "nodes", "delete"),
+        ("", "", "nodes", "update"),
+        ("shop", "", "pods", "create"),
+        ("shop", "", "pods/exec", "create"),
+        ("shop", "", "secrets", "get"),
+        ("dogwatch", "", "secrets", "get"),
+        ("dogwatch", "coordination.k8s.io", "leases", "delete"),
+        ("kube-system", "coordination.k8s.io", "leases", "patch"),
+        ("shop", "", "events", "create"),
+        ("shop", "policy", "poddisruptionbudgets", "patch"),
+    ];
+    let answers = allowed(control_plane, &may_not).await;
+    let granted: Vec<_> = may_not
+        .iter()
+        .zip(&answers)
+        .filter(|(_, yes)| **yes)
+        .collect();
+    assert_eq!((answers.len(), granted), (may_not.len(), Vec::new()));
+}
+
+#[tokio::test]
+async fn a_request_is_written_shown_and_explained() {
+    let control_plane = shared().await;
+    install(control_plane).await;
+    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "asked" } });
+    control_plane
+        .run_kubectl(&["create", "-f", "-"], &node.to_string())
+        .await
+        .unwrap();
+    let asked = [
+        "reboot",
+        "asked",
+        "--requester",
+        "ann",
+        "--reason",
+        "kernel",
+    ];
+    assert_eq!(
+        text(&dogwatch(control_plane, &asked)),
+        "node/asked is asked to reboot\n"
+    );
+    assert!(text(&dogwatch(control_plane, &asked)).contains("already, in the same words"));
+
+    let status = text(&dogwatch(control_plane, &["status", "-o", "json"]));
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let rows = status["nodes"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["name"] == "asked").unwrap();
+    assert_eq!(row["reason"], "RebootRequested", "{row}");
+
+    let explained = text(&dogwatch(control_plane, &["explain", "node/asked"]));
+    assert!(
+        explained.contains("request by ann: \"kernel\""),
+        "{explained}"
+    );
+    // The DaemonSet is there, and nobody schedules its pods here.
+    assert!(
+        explained.contains("no pod of its DaemonSet is on this node"),
+        "{explained}"
+    );
+    assert_eq!(
+        dogwatch(control_plane, &["explain", "nobody"])
+            .status
+            .code(),
+        Some(3)
+    );
+}
