@@ -83,6 +83,11 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     })
 }
 
+/// A short name for some bytes, the same wherever and whenever it is made.
+pub fn short_hash(bytes: &[u8]) -> String {
+    format!("{:010x}", fnv1a(bytes) & 0xff_ffff_ffff)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,9 +11,12 @@
 pub mod actor;
 pub mod annotation;
 pub mod cache;
+pub mod cluster;
 pub mod controllers;
 pub mod kubelet;
+pub mod manager;
 pub mod pod_hub;
 
 pub use actor::Actor;
+pub use cluster::{Cluster, ClusterSpec};
 pub use kubelet::{Kubelet, KubeletConfig, KubeletHandle};

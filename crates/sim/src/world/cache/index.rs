@@ -14,6 +14,8 @@ pub struct PodIndex {
     owners: BTreeMap<String, BTreeSet<Key>>,
     nodes: BTreeMap<String, BTreeSet<Key>>,
     unbound: BTreeSet<Key>,
+    /// By namespace, label and value.
+    labels: BTreeMap<[String; 3], BTreeSet<Key>>,
     /// Existing nodes by the number of pods on them.
     load: BTreeSet<(usize, String)>,
     known_nodes: BTreeSet<String>,
@@ -28,6 +30,17 @@ impl PodIndex {
     /// The pods bound to this node.
     pub fn on_node(&self, node: &str) -> impl Iterator<Item = &Key> {
         self.nodes.get(node).into_iter().flatten()
+    }
+
+    /// The pods of a namespace with this label.
+    pub fn labelled<'a>(
+        &'a self,
+        namespace: &str,
+        label: &str,
+        value: &str,
+    ) -> impl Iterator<Item = &'a Key> + use<'a> {
+        let entry = [namespace, label, value].map(str::to_owned);
+        self.labels.get(&entry).into_iter().flatten()
     }
 
     /// The nodes that pods are bound to, existing or not.
@@ -76,6 +89,9 @@ impl PodIndex {
 
     fn insert(&mut self, pod: &Pod) {
         let key = Key::of(&pod.metadata);
+        for entry in label_entries(pod) {
+            self.labels.entry(entry).or_default().insert(key.clone());
+        }
         if let Some(owner) = words::controller(&pod.metadata) {
             self.owners
                 .entry(owner.uid.clone())
@@ -94,6 +110,9 @@ impl PodIndex {
 
     fn remove(&mut self, pod: &Pod) {
         let key = Key::of(&pod.metadata);
+        for entry in label_entries(pod) {
+            forget(&mut self.labels, &entry, &key);
+        }
         if let Some(owner) = words::controller(&pod.metadata) {
             forget(&mut self.owners, &owner.uid, &key);
         }
@@ -121,7 +140,15 @@ impl PodIndex {
     }
 }
 
-fn forget(index: &mut BTreeMap<String, BTreeSet<Key>>, under: &str, key: &Key) {
+fn label_entries(pod: &Pod) -> impl Iterator<Item = [String; 3]> {
+    let namespace = pod.namespace().unwrap_or_default();
+    let labels = words::labels(&pod.metadata);
+    labels
+        .iter()
+        .map(move |(label, value)| [namespace.clone(), label.clone(), value.clone()])
+}
+
+fn forget<E: Ord>(index: &mut BTreeMap<E, BTreeSet<Key>>, under: &E, key: &Key) {
     if let Some(keys) = index.get_mut(under) {
         keys.remove(key);
         if keys.is_empty() {

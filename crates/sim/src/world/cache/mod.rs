@@ -61,6 +61,13 @@ pub enum Change {
     Claim(Shift<PersistentVolumeClaim>),
     /// A Node's Lease.
     NodeLease(Shift<Lease>),
+    /// A machine whose kubelet sends no heartbeats went off, or came back.
+    Power {
+        /// The node.
+        node: String,
+        /// Whether it runs.
+        on: bool,
+    },
 }
 
 /// A kind that the cache keeps.
@@ -144,6 +151,25 @@ impl Cache {
             .filter_map(|key| self.pods.get(key))
     }
 
+    /// The pods of a namespace with this label.
+    pub fn pods_labelled<'a>(
+        &'a self,
+        namespace: &str,
+        label: &str,
+        value: &str,
+    ) -> impl Iterator<Item = &'a std::sync::Arc<Pod>> + use<'a> {
+        self.index
+            .labelled(namespace, label, value)
+            .filter_map(|key| self.pods.get(key))
+    }
+
+    /// Our own call changed this object, and the answer does not show it: taken as if it were seen,
+    /// until something newer is.
+    pub fn assume<K: Kept>(&mut self, object: K) -> Change {
+        let shift = K::store(self).assume(object);
+        self.indexed(K::change(shift))
+    }
+
     fn indexed(&mut self, change: Change) -> Change {
         match &change {
             Change::Pod(shift) => self.index.pod(shift),
@@ -154,7 +180,8 @@ impl Cache {
             | Change::Budget(_)
             | Change::Attachment(_)
             | Change::Claim(_)
-            | Change::NodeLease(_) => {}
+            | Change::NodeLease(_)
+            | Change::Power { .. } => {}
         }
         change
     }

@@ -109,19 +109,23 @@ impl<K: Resource> Store<K> {
             return None;
         }
         let key = Key::of(object.meta());
-        let old = self.objects.get(&key).cloned();
-        if let Some(old) = &old
+        if let Some(old) = self.objects.get(&key)
             && old.meta().uid == object.meta().uid
             && version(&**old) >= version(&object)
         {
             return None;
         }
+        Some(self.assume(object))
+    }
+
+    /// Takes in a state of an object whatever is known.
+    pub fn assume(&mut self, object: K) -> Shift<K> {
         let new = Arc::new(object);
-        self.objects.insert(key, Arc::clone(&new));
-        Some(Shift {
+        let old = self.objects.insert(Key::of(new.meta()), Arc::clone(&new));
+        Shift {
             old,
             new: Some(new),
-        })
+        }
     }
 
     /// The watch says that this object is gone.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::config::KubeletConfig;
 use super::machine::{Report, Work};
 use super::objects;
+use crate::world::controllers::words;
 
 /// Who a kubelet is in `managedFields`.
 const MANAGER: &str = "kubelet";
@@ -55,6 +56,18 @@ pub async fn node_status(client: &Client, node: &str, status: &Value) -> kube::R
         Ok(())
     } else {
         told.map(drop)
+    }
+}
+
+/// Tells the Node's status if it says something else of our readiness.
+pub async fn check(client: &Client, node: &str, status: &Value) -> kube::Result<()> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let ours = &status["status"]["conditions"][0]["status"];
+    match nodes.get_opt(node).await? {
+        Some(object) if words::node_ready(&object) != ours => {
+            node_status(client, node, status).await
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use dogwatch_core::name::NodeName;
 use k8s_openapi::api::core::v1::Taint;
+use tokio::sync::mpsc;
 
+use super::PowerReport;
 use crate::clock::Clock;
 use crate::seed::Seed;
 use crate::world::pod_hub::PodHub;
 
 /// How a node shows that it lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Heartbeat {
     /// As a real kubelet: its Lease in `kube-node-lease` so often (a real one: 10s), and the times
     /// in its Node's conditions every thirtieth time.
@@ -20,9 +22,9 @@ pub enum Heartbeat {
         /// The interval.
         every: Duration,
     },
-    /// Not at all over the API, for simulations of thousands of nodes over days: whoever wants to
-    /// know looks at [`KubeletHandle::power`](super::KubeletHandle::power).
-    Quiet,
+    /// Not at all over the API, for simulations of thousands of nodes over days: going off and
+    /// coming back are reported here, to the controllers' manager.
+    Quiet(mpsc::UnboundedSender<PowerReport>),
 }
 
 /// Where the kubelet learns of its pods.

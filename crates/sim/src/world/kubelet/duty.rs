@@ -25,6 +25,9 @@ pub enum NodeCall {
     Ready,
     /// Renew the Lease.
     Renew,
+    /// Look whether the Node still says so, and say it again if not: a cluster that did not hear us
+    /// writes us off.
+    Check,
     /// Post the conditions' times.
     Heartbeat,
 }
@@ -44,7 +47,7 @@ pub struct Duty {
     heartbeat: Heartbeat,
     renew_at: Instant,
     renewals: u32,
-    status_owed: bool,
+    owed: Option<NodeCall>,
     not_before: Option<Instant>,
     in_flight: bool,
 }
@@ -69,7 +72,7 @@ impl Duty {
             heartbeat,
             renew_at: now,
             renewals: 0,
-            status_owed: false,
+            owed: None,
             not_before: None,
             in_flight: false,
         }
@@ -111,7 +114,7 @@ impl Duty {
                 self.since = wall;
             }
             NodeCall::Renew => self.renewed(taken, now),
-            NodeCall::Heartbeat => self.status_owed = !taken,
+            NodeCall::Check | NodeCall::Heartbeat => self.owed = (!taken).then_some(call),
         }
     }
 
@@ -131,13 +134,13 @@ impl Duty {
         if self.mirrors_missing {
             return (None, Some(NodeCall::Mirror));
         }
-        if self.status_owed {
-            return (None, Some(NodeCall::Heartbeat));
+        if self.owed.is_some() {
+            return (None, self.owed);
         }
         let ready = (!self.ready_told).then_some((self.ready_at, NodeCall::Ready));
-        let renew = match self.heartbeat {
+        let renew = match &self.heartbeat {
             Heartbeat::Lease { .. } => Some((self.renew_at, NodeCall::Renew)),
-            Heartbeat::Quiet => None,
+            Heartbeat::Quiet(_) => None,
         };
         let first = [ready, renew]
             .into_iter()
@@ -146,21 +149,22 @@ impl Duty {
         (first.map(|(at, _)| at), first.map(|(_, call)| call))
     }
 
-    /// A renewal that failed may mean that the Node was written off meanwhile: then the conditions
-    /// follow as soon as one succeeds.
+    /// A renewal is followed by a look at the Node, now and then by its conditions.
     fn renewed(&mut self, taken: bool, now: Instant) {
+        let Heartbeat::Lease { every } = &self.heartbeat else {
+            return;
+        };
         if !taken {
-            self.renewals = RENEWALS_PER_STATUS;
             return;
         }
-        if let Heartbeat::Lease { every } = self.heartbeat {
-            self.renew_at = now + every;
-        }
-        self.renewals += 1;
-        if self.renewals >= RENEWALS_PER_STATUS {
-            self.renewals = 0;
-            self.status_owed = self.ready_told;
-        }
+        self.renew_at = now + *every;
+        self.renewals = (self.renewals + 1) % RENEWALS_PER_STATUS;
+        let call = if self.renewals == 0 {
+            NodeCall::Heartbeat
+        } else {
+            NodeCall::Check
+        };
+        self.owed = self.ready_told.then_some(call);
     }
 }
 
@@ -223,18 +227,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_renewal_that_failed_is_followed_by_the_conditions() {
+    async fn each_renewal_is_followed_by_a_look_and_the_thirtieth_by_the_conditions() {
         let now = Instant::now();
         let mut duty = registered(now);
         take(&mut duty, now, true);
         take(&mut duty, now + 2 * SECOND, true);
-        let later = now + 10 * SECOND;
-        assert_eq!(take(&mut duty, later, false), Some(NodeCall::Renew));
-        assert_eq!(take(&mut duty, later + SECOND, true), Some(NodeCall::Renew));
-        assert_eq!(
-            take(&mut duty, later + SECOND, true),
-            Some(NodeCall::Heartbeat)
-        );
-        assert_eq!(take(&mut duty, later + SECOND, true), None);
+        let mut later = now;
+        for renewal in 2..=30 {
+            later += 10 * SECOND;
+            assert_eq!(take(&mut duty, later, false), Some(NodeCall::Renew));
+            later += SECOND;
+            assert_eq!(take(&mut duty, later, true), Some(NodeCall::Renew));
+            let follows = if renewal == 30 {
+                NodeCall::Heartbeat
+            } else {
+                NodeCall::Check
+            };
+            assert_eq!(take(&mut duty, later, true), Some(follows));
+            assert_eq!(take(&mut duty, later, true), None);
+        }
     }
 }

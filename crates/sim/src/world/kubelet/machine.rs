@@ -119,6 +119,7 @@ impl Machine {
             self.pods.insert(uid.clone(), container);
         }
         let container = self.pods.get_mut(&uid).expect("inserted above");
+        container.contradicted(pod);
         if pod.metadata.deletion_timestamp.is_some() {
             container.told_to_stop(grace(pod), now);
         }
@@ -220,6 +221,17 @@ impl Container {
         };
     }
 
+    /// Somebody else said that it is not ready: it has to be said again. An old event may look the
+    /// same, and then it is said once more than needed.
+    fn contradicted(&mut self, pod: &Pod) {
+        let told_ready = matches!(self.shown, Some(Report::Ready { .. }));
+        if told_ready && self.in_flight.is_none() && is_unready(pod) {
+            self.shown = Some(Report::Starting {
+                restarts: self.restarts,
+            });
+        }
+    }
+
     fn age(&mut self, now: Instant) {
         self.life = match self.life {
             Life::Starting { ready_at } if ready_at <= now => Life::Running,
@@ -275,6 +287,19 @@ fn grace(pod: &Pod) -> Duration {
         .deletion_grace_period_seconds
         .and_then(|seconds| u64::try_from(seconds).ok())
         .map_or(DEFAULT_GRACE, Duration::from_secs)
+}
+
+/// Whether the pod says that it runs and is not ready.
+fn is_unready(pod: &Pod) -> bool {
+    let conditions = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref());
+    let ready = conditions
+        .unwrap_or_default()
+        .iter()
+        .find(|condition| condition.type_ == "Ready");
+    ready.is_some_and(|condition| condition.status == "False")
 }
 
 fn never_restarts(pod: &Pod) -> bool {

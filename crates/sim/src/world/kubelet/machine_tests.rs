@@ -179,3 +179,15 @@ async fn what_a_new_list_lacks_is_forgotten() {
     machine.relisted(&[], now);
     assert_eq!(told(&mut machine, now + SECOND), []);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_somebody_calls_not_ready_is_said_to_be_ready_again() {
+    let now = Instant::now();
+    let mut machine = with_running(&json!({}), now);
+    let conditions = json!({ "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": "False" }] } });
+    machine.seen(&pod(&conditions), now + SECOND);
+    assert_eq!(
+        told(&mut machine, now + SECOND),
+        [Report::Ready { restarts: 0 }]
+    );
+}

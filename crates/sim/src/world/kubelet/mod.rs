@@ -32,6 +32,15 @@ pub enum Power {
     On(BootId),
 }
 
+/// What a machine without heartbeats tells of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PowerReport {
+    /// Its Node.
+    pub node: NodeName,
+    /// What it is from now on.
+    pub power: Power,
+}
+
 /// What a machine is told from outside.
 #[derive(Debug)]
 enum Command {

@@ -11,11 +11,11 @@ use kube::{Client, ResourceExt as _};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::config::{KubeletConfig, PodSource};
+use super::config::{Heartbeat, KubeletConfig, PodSource};
 use super::duty::{Duty, NodeCall};
 use super::machine::{Machine, Timing, Work};
 use super::objects::MachineIdentity;
-use super::{Command, Power, calls, objects};
+use super::{Command, Power, PowerReport, calls, objects};
 use crate::seed::Stream;
 use crate::world::pod_hub::{self, PodEvent, PodEvents};
 
@@ -113,7 +113,7 @@ impl Shell {
         let mut running = Running {
             duty: Duty::new(
                 boot.clone(),
-                config.heartbeat,
+                config.heartbeat.clone(),
                 !config.static_pods.is_empty(),
                 Instant::now(),
                 config.ready_after,
@@ -126,9 +126,20 @@ impl Shell {
             },
             calls: FuturesUnordered::new(),
         };
-        self.power.send_replace(Power::On(boot));
+        self.report(Power::On(boot));
         self.act(&mut running);
         State::On(Box::new(running))
+    }
+
+    fn report(&self, power: Power) {
+        if let Heartbeat::Quiet(reports) = &self.config.heartbeat {
+            // Without controllers nobody wants to know.
+            let _ = reports.send(PowerReport {
+                node: self.config.node.clone(),
+                power: power.clone(),
+            });
+        }
+        self.power.send_replace(power);
     }
 
     fn obey(&mut self, command: Command, state: &mut State) {
@@ -144,7 +155,7 @@ impl Shell {
         };
         // Dropping what ran drops the calls under way, answered or not: the plug is pulled.
         *state = State::Off { boots_at };
-        self.power.send_replace(Power::Off);
+        self.report(Power::Off);
     }
 
     fn boot_if_due(&mut self, state: &mut State) {
@@ -205,7 +216,9 @@ impl Shell {
                 objects::node_status(&config, &self.identity, &duty.boot, false, duty.since)
             }
             NodeCall::Ready => objects::node_heartbeat(true, now, now),
-            NodeCall::Heartbeat => objects::node_heartbeat(duty.is_ready(), duty.since, now),
+            NodeCall::Check | NodeCall::Heartbeat => {
+                objects::node_heartbeat(duty.is_ready(), duty.since, now)
+            }
             NodeCall::Mirror | NodeCall::Renew => serde_json::Value::Null,
         };
         Box::pin(async move {
@@ -215,6 +228,7 @@ impl Shell {
                     NodeCall::Register => return calls::register(&client, &config, &status).await,
                     NodeCall::Mirror => calls::mirror(&client, &config, &node_uid).await?,
                     NodeCall::Renew => calls::renew_lease(&client, &config, now).await?,
+                    NodeCall::Check => calls::check(&client, node, &status).await?,
                     NodeCall::Ready | NodeCall::Heartbeat => {
                         calls::node_status(&client, node, &status).await?;
                     }

@@ -1,0 +1,209 @@
+use super::*;
+use k8s_openapi::api::apps::v1::ReplicaSet;
+
+fn cache(replicas: i32, pods: &[Value], spec: Value, status: Value) -> Cache {
+    let mut cache = Cache::default();
+    let set = json!({ "metadata": { "name": "web", "namespace": "n", "uid": "rs", "resourceVersion": "1" }, "spec": { "replicas": replicas, "selector": {} } });
+    cache.seen::<ReplicaSet>(serde_json::from_value(set).unwrap());
+    for (number, overlay) in pods.iter().enumerate() {
+        let mut pod = json!({
+            "metadata": { "name": format!("p{number}"), "namespace": "n", "uid": format!("u{number}"), "resourceVersion": "2", "labels": { "app": "web" },
+                "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": true }] },
+            "spec": { "containers": [] },
+            "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] },
+        });
+        for (field, value) in overlay.as_object().into_iter().flatten() {
+            for (inner, value) in value.as_object().into_iter().flatten() {
+                pod[field][inner] = value.clone();
+            }
+        }
+        cache.seen::<Pod>(serde_json::from_value(pod).unwrap());
+    }
+    let mut budget = json!({ "metadata": { "name": "b", "namespace": "n", "uid": "b", "resourceVersion": "3", "generation": 4 }, "spec": spec, "status": status });
+    budget["spec"]["selector"] = json!({ "matchLabels": { "app": "web" } });
+    cache.seen::<PodDisruptionBudget>(serde_json::from_value(budget).unwrap());
+    cache
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(seconds).unwrap()
+}
+
+fn reconciled(cache: &Cache, now: Timestamp) -> (Option<Value>, Option<Duration>) {
+    let verdict = Budgets.reconcile(cache, &Key::new("n", "b"), now);
+    let patch = verdict
+        .actions
+        .into_iter()
+        .next()
+        .map(|action| match action.verb {
+            Verb::PatchStatus(patch) => patch["status"].clone(),
+            other => panic!("a status only: {other:?}"),
+        });
+    (patch, verdict.again_in)
+}
+
+fn counted(replicas: i32, pods: &[Value], spec: Value) -> [i64; 4] {
+    let status = json!({ "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0 });
+    let cache = cache(replicas, pods, spec, status);
+    let (status, _) = reconciled(&cache, at(0));
+    let status = status.expect("it has to be told");
+    [
+        "expectedPods",
+        "desiredHealthy",
+        "currentHealthy",
+        "disruptionsAllowed",
+    ]
+    .map(|field| status[field].as_i64().unwrap())
+}
+
+fn unready() -> Value {
+    json!({ "status": { "conditions": [{ "type": "Ready", "status": "False" }] } })
+}
+
+fn deleting() -> Value {
+    json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:00:00Z" } })
+}
+
+fn unmanaged() -> Value {
+    json!({ "metadata": { "ownerReferences": [] } })
+}
+
+#[test]
+fn a_budget_counts_as_the_real_controller_does() {
+    let good = json!({});
+    let table = [
+        // A number of pods to keep: the pods themselves are expected.
+        (
+            3,
+            vec![good.clone(), good.clone(), good.clone()],
+            json!({ "minAvailable": 2 }),
+            [3, 2, 3, 1],
+        ),
+        (
+            3,
+            vec![good.clone(), good.clone(), unready()],
+            json!({ "minAvailable": 2 }),
+            [3, 2, 2, 0],
+        ),
+        // A terminating pod is expected and not healthy.
+        (
+            3,
+            vec![good.clone(), good.clone(), deleting()],
+            json!({ "minAvailable": 1 }),
+            [3, 1, 2, 1],
+        ),
+        // A number that may be away: of what the owner asks for.
+        (
+            4,
+            vec![good.clone(), good.clone()],
+            json!({ "maxUnavailable": 1 }),
+            [4, 3, 2, 0],
+        ),
+        (
+            1,
+            vec![good.clone()],
+            json!({ "maxUnavailable": 3 }),
+            [1, 0, 1, 1],
+        ),
+        (0, vec![], json!({ "minAvailable": 0 }), [0, 0, 0, 0]),
+        // Percentages round up, on either side.
+        (
+            3,
+            vec![good.clone(), good.clone(), good.clone()],
+            json!({ "minAvailable": "50%" }),
+            [3, 2, 3, 1],
+        ),
+        (
+            3,
+            vec![good.clone(), good.clone(), good.clone()],
+            json!({ "maxUnavailable": "50%" }),
+            [3, 1, 3, 2],
+        ),
+        // Pods without a controller count only against a number to keep.
+        (
+            3,
+            vec![good.clone(), unmanaged()],
+            json!({ "maxUnavailable": 1 }),
+            [3, 2, 2, 0],
+        ),
+        (
+            3,
+            vec![unmanaged(), unmanaged()],
+            json!({ "minAvailable": 1 }),
+            [2, 1, 2, 1],
+        ),
+        (
+            3,
+            vec![unmanaged()],
+            json!({ "maxUnavailable": 1 }),
+            [0, 0, 1, 0],
+        ),
+    ];
+    for (replicas, pods, spec, expected) in table {
+        assert_eq!(
+            counted(replicas, &pods, spec.clone()),
+            expected,
+            "{spec} over {pods:?}"
+        );
+    }
+}
+
+#[test]
+fn an_announced_disruption_counts_for_two_minutes_or_until_the_pod_goes() {
+    let since = "1970-01-01T00:00:00Z";
+    let status = json!({ "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0, "disruptedPods": { "p0": since, "p1": since, "gone": since } });
+    let cache = cache(
+        3,
+        &[json!({}), deleting(), json!({})],
+        json!({ "minAvailable": 1 }),
+        status,
+    );
+    let (told, again) = reconciled(&cache, at(119));
+    let told = told.unwrap();
+    assert_eq!(told["currentHealthy"], 1, "p2 only");
+    assert_eq!(
+        told["disruptedPods"],
+        json!({ "p0": since, "p1": null, "gone": null })
+    );
+    assert_eq!(again, Some(Duration::from_millis(1001)));
+    let (told, again) = reconciled(&cache, at(121));
+    let told = told.unwrap();
+    assert_eq!(told["currentHealthy"], 2);
+    assert_eq!(told["disruptedPods"]["p0"], Value::Null);
+    assert_eq!(again, None);
+}
+
+#[test]
+fn what_cannot_be_counted_allows_nothing_and_says_why() {
+    let stranger = json!({ "metadata": { "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": true }] } });
+    let status = json!({ "currentHealthy": 1, "desiredHealthy": 0, "disruptionsAllowed": 1, "expectedPods": 1 });
+    let cache = cache(3, &[stranger], json!({ "maxUnavailable": 1 }), status);
+    let (told, _) = reconciled(&cache, at(0));
+    let told = told.unwrap();
+    assert_eq!(told["disruptionsAllowed"], 0);
+    assert_eq!(told["conditions"][0]["reason"], "SyncFailed");
+    assert_eq!(
+        told["conditions"][0]["message"],
+        "found no controllers for pod \"p0\""
+    );
+}
+
+#[test]
+fn a_status_that_is_right_is_not_told_again() {
+    let mut cache = cache(
+        2,
+        &[json!({}), json!({})],
+        json!({ "minAvailable": 1 }),
+        Value::Null,
+    );
+    let (told, _) = reconciled(&cache, at(0));
+    let told = told.unwrap();
+    assert_eq!(told["observedGeneration"], 4);
+    assert_eq!(told["conditions"][0]["status"], "True");
+    let mut budget =
+        serde_json::to_value(&**cache.budgets.get(&Key::new("n", "b")).unwrap()).unwrap();
+    budget["status"] = told;
+    budget["metadata"]["resourceVersion"] = json!("9");
+    cache.seen::<PodDisruptionBudget>(serde_json::from_value(budget).unwrap());
+    assert_eq!(reconciled(&cache, at(60)).0, None);
+}
