@@ -158,3 +158,21 @@ async fn a_request_is_written_shown_and_explained() {
         Some(3)
     );
 }
+
+#[tokio::test]
+async fn kustomize_makes_the_same_of_the_base_as_the_program_prints() {
+    let control_plane = shared().await;
+    let base = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/base");
+    let kustomized = control_plane
+        .run_kubectl(&["kustomize", base], "")
+        .await
+        .unwrap();
+    let printed = text(&dogwatch(control_plane, &["manifests"]));
+    assert_eq!(objects(&kustomized), objects(&printed));
+}
+
+fn objects(yaml: &str) -> Vec<Value> {
+    let mut objects: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
+    objects.sort_by_key(|object| format!("{} {}", object["kind"], object["metadata"]));
+    objects
+}
