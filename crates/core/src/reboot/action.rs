@@ -64,6 +64,10 @@ pub struct NodePatch {
 
 /// What happens to the record.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "always inside a patch, which is boxed"
+)]
 pub enum RecordChange {
     /// It is written.
     Set(Record),

@@ -22,7 +22,11 @@ pub fn group_of_lease(name: &str) -> Option<GroupName> {
 }
 
 pub(super) fn group(seen: &Seen, node: &NodeSeen) -> GroupName {
-    let held = seen.lock.leases.as_deref().and_then(|leases| lock::held_by(leases, &seen.run.holder));
+    let held = seen
+        .lock
+        .leases
+        .as_deref()
+        .and_then(|leases| lock::held_by(leases, &seen.run.holder));
     let record = node.record.get().and_then(|record| record.lease.as_deref());
     record
         .or(held.map(|lease| lease.name.as_str()))

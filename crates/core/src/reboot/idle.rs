@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::action::{Action, NodePatch};
+use super::action::{Action, NodePatch, RecordChange};
 use super::record::{Parsed, Phase, Record};
 use super::step::{Step, set};
 use super::{Context, reason, triggers};
@@ -23,15 +23,25 @@ pub(super) fn step(ctx: &Context<'_>) -> Step {
         lease: None,
         attempts: 0,
         message: String::new(),
-        serves: wanted.iter().map(|(source, (print, _))| (source.clone(), print.clone())).collect(),
+        serves: wanted
+            .iter()
+            .map(|(source, (print, _))| (source.clone(), print.clone()))
+            .collect(),
         failures: 0,
         retry_after: None,
         forced: false,
         deleting: false,
         budgets: Vec::new(),
     };
-    let text = format!("{} wants a reboot: {}", trigger.source, one_line(&trigger.reason));
-    let patch = NodePatch { waiting_label: Some(true), ..set(ctx, record) };
+    let text = format!(
+        "{} wants a reboot: {}",
+        trigger.source,
+        one_line(&trigger.reason)
+    );
+    let patch = NodePatch {
+        waiting_label: Some(true),
+        ..set(ctx, record)
+    };
     // The Leases are looked at while the patch is under way: the first bid needs both.
     let step = Step::new(reason::PLANNED, text).act(Action::PatchNode(Box::new(patch)));
     super::waiting::look_at_locks(ctx, step)
@@ -41,8 +51,16 @@ pub(super) fn step(ctx: &Context<'_>) -> Step {
 const CLOCK_CHECK: Duration = Duration::from_mins(5);
 
 fn quiet(ctx: &Context<'_>) -> Step {
+    if ctx.node.waiting_label {
+        return unlabel(ctx);
+    }
     let step = Step::new(reason::IDLE, idle_text(ctx));
-    match ctx.node.request.get().and_then(|request| request.not_before) {
+    match ctx
+        .node
+        .request
+        .get()
+        .and_then(|request| request.not_before)
+    {
         Some(at) if at > ctx.now.wall => {
             let at = ctx.now.mono_at(at).min(ctx.now.mono + CLOCK_CHECK);
             step.wake(at, "the requested time")
@@ -51,11 +69,33 @@ fn quiet(ctx: &Context<'_>) -> Step {
     }
 }
 
+/// The record was taken away by hand: whoever leaves the lock must not call us.
+fn unlabel(ctx: &Context<'_>) -> Step {
+    let patch = NodePatch {
+        resource_version: ctx.node.resource_version.clone(),
+        unschedulable: None,
+        record: RecordChange::Remove,
+        waiting_label: Some(false),
+        last: None,
+        remove_request: false,
+    };
+    Step::new(
+        reason::IDLE,
+        "nothing wants a reboot; removing the label of one that waits",
+    )
+    .act(Action::PatchNode(Box::new(patch)))
+}
+
 fn idle_text(ctx: &Context<'_>) -> String {
     if let Parsed::Bad { why } = &ctx.node.request {
         return format!("annotation dogwatch.dev/reboot-requested cannot be read: {why}");
     }
-    match ctx.node.request.get().and_then(|request| request.not_before) {
+    match ctx
+        .node
+        .request
+        .get()
+        .and_then(|request| request.not_before)
+    {
         Some(at) if at > ctx.now.wall => format!("a reboot is requested for {at}"),
         _ => "nothing wants a reboot".into(),
     }

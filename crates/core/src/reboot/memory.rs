@@ -30,7 +30,10 @@ impl RunSeen {
         };
         self.phase_began(record, Duration::ZERO, now);
         if record.phase == Phase::Rebooting && self.adopted_attempt != Some(record.attempts) {
-            self.permit = Some(Permit { attempt: record.attempts, answered: now.mono });
+            self.permit = Some(Permit {
+                attempt: record.attempts,
+                answered: now.mono,
+            });
         }
     }
 
@@ -54,7 +57,11 @@ impl RunSeen {
 
     fn phase_began(&mut self, record: &Record, before: Duration, now: Now) {
         if self.phase.is_none_or(|phase| phase.since != record.since) {
-            self.phase = Some(PhaseSeen { since: record.since, before, seen: now.mono });
+            self.phase = Some(PhaseSeen {
+                since: record.since,
+                before,
+                seen: now.mono,
+            });
         }
     }
 }

@@ -43,9 +43,14 @@ pub type Decision = crate::Decision<Action, Look>;
 /// What to do about this node's reboot, and why.
 pub fn decide(seen: &Seen, config: &Config, now: Now) -> Decision {
     let node = match &seen.node {
-        NodeFact::NotYet => return Step::new(reason::NODE_NOT_SEEN, "our Node was not seen yet").bare(),
+        NodeFact::NotYet => {
+            return Step::new(reason::NODE_NOT_SEEN, "our Node was not seen yet").bare();
+        }
         NodeFact::Gone => {
-            let text = format!("Node of {} does not exist; was it deleted?", seen.run.holder);
+            let text = format!(
+                "Node of {} does not exist; was it deleted?",
+                seen.run.holder
+            );
             return Step::new(reason::NODE_GONE, text).bare();
         }
         NodeFact::There(node) => node,
@@ -54,7 +59,13 @@ pub fn decide(seen: &Seen, config: &Config, now: Now) -> Decision {
         Ok(boot) => boot,
         Err(why) => return report::boot_id_unreadable(why),
     };
-    let ctx = Context { seen, node, boot, config, now };
+    let ctx = Context {
+        seen,
+        node,
+        boot,
+        config,
+        now,
+    };
     step_of(&ctx).finish(&ctx)
 }
 
@@ -76,6 +87,12 @@ impl Context<'_> {
             }
             Some(_) | None => self.now.since(record.since),
         }
+    }
+
+    /// When the phase will have lasted so long. `None`: it has.
+    fn due(&self, record: &Record, allowed: Duration) -> Option<Duration> {
+        let left = allowed.saturating_sub(self.passed(record));
+        (!left.is_zero()).then(|| self.now.mono + left)
     }
 }
 
@@ -111,7 +128,13 @@ fn adopt(ctx: &Context<'_>, record: &Record) -> Step {
         let text = format!("run {by} of this node's coordinator has taken over");
         return Step::new(reason::SUPERSEDED, text).act(Action::Stop { by });
     }
-    let record = Record { run: ctx.seen.run.id.clone(), ..record.clone() };
-    Step::new(reason::ADOPTING, format!("taking over phase {} from run {by}", record.phase.as_str()))
-        .patch(ctx, record)
+    let record = Record {
+        run: ctx.seen.run.id.clone(),
+        ..record.clone()
+    };
+    Step::new(
+        reason::ADOPTING,
+        format!("taking over phase {} from run {by}", record.phase.as_str()),
+    )
+    .patch(ctx, record)
 }

@@ -43,19 +43,34 @@ fn by_command(ctx: &Context<'_>, record: &Record) -> Step {
 /// This process has not started the command for this attempt.
 fn unstarted(ctx: &Context<'_>, record: &Record) -> Step {
     if ctx.seen.run.adopted_attempt == Some(record.attempts) {
-        return awaiting(ctx, record, "a run before this one may have started the reboot command");
+        return awaiting(
+            ctx,
+            record,
+            "a run before this one may have started the reboot command",
+        );
     }
     if let Some(step) = last_check(ctx, record) {
         return with_drain(step, record);
     }
-    let permit = ctx.seen.run.permit.filter(|permit| permit.attempt == record.attempts);
+    let permit = ctx
+        .seen
+        .run
+        .permit
+        .filter(|permit| permit.attempt == record.attempts);
     if permit.is_none_or(|permit| ctx.now.mono >= permit.answered + START_WITHIN) {
         let text = "the intention was not answered just now; writing it again";
-        let again = Record { since: ctx.now.wall, ..record.clone() };
+        let again = Record {
+            since: ctx.now.wall,
+            ..record.clone()
+        };
         return with_drain(Step::new(reason::REBOOTING, text).patch(ctx, again), record);
     }
     let text = format!("{}; starting the reboot command", record.message);
-    let step = Step::new(reason::REBOOTING, text).say().act(Action::Reboot { attempt: record.attempts });
+    let step = Step::new(reason::REBOOTING, text)
+        .say()
+        .act(Action::Reboot {
+            attempt: record.attempts,
+        });
     with_drain(step, record)
 }
 
@@ -64,8 +79,13 @@ fn last_check(ctx: &Context<'_>, record: &Record) -> Option<Step> {
     if record.attempts > 1 {
         return last_check_again(ctx, record);
     }
-    draining::obstacle(ctx, record)
-        .or_else(|| if record.forced { None } else { still_drained(ctx, record) })
+    draining::obstacle(ctx, record).or_else(|| {
+        if record.forced {
+            None
+        } else {
+            still_drained(ctx, record)
+        }
+    })
 }
 
 /// The same before a further attempt. No obstacle undoes anything any more: an earlier command may
@@ -73,17 +93,27 @@ fn last_check(ctx: &Context<'_>, record: &Record) -> Option<Step> {
 fn last_check_again(ctx: &Context<'_>, record: &Record) -> Option<Step> {
     let serves: Vec<&str> = record.serves.keys().map(String::as_str).collect();
     if !ctx.node.unschedulable {
-        return Some(failed(ctx, record, "the node was uncordoned, so the command is not run again"));
+        return Some(failed(
+            ctx,
+            record,
+            "the node was uncordoned, so the command is not run again",
+        ));
     }
     if !triggers::still_wanted(ctx, &serves) {
-        return Some(failed(ctx, record, "nothing asks for it any more, so the command is not run again"));
+        return Some(failed(
+            ctx,
+            record,
+            "nothing asks for it any more, so the command is not run again",
+        ));
     }
     match undo::lock_is_ours(ctx) {
         None => Some(hold("looking whether the lock is still ours")),
         Some(Lock::OlderRun(lease)) => Some(undo::adopt(ctx, &lease)),
-        Some(Lock::Lost) => {
-            Some(failed(ctx, record, "the lock is not ours any more, so the command is not run again"))
-        }
+        Some(Lock::Lost) => Some(failed(
+            ctx,
+            record,
+            "the lock is not ours any more, so the command is not run again",
+        )),
         Some(Lock::Ours) if record.forced => None,
         Some(Lock::Ours) => drained_again(ctx, record),
     }
@@ -98,19 +128,22 @@ fn drained_again(ctx: &Context<'_>, record: &Record) -> Option<Step> {
     if draining::drain_of(ctx, record).is_some_and(|drain| drain.progress.drained()) {
         return None;
     }
-    let deadline = ctx.config.reboot_timeout + ctx.config.drain_timeout;
-    let left = deadline.saturating_sub(ctx.passed(record));
-    if left.is_zero() {
-        return Some(failed(ctx, record, "the node is not drained any more, so the command is not run again"));
-    }
+    let allowed = ctx.config.reboot_timeout + ctx.config.drain_timeout;
+    let Some(deadline) = ctx.due(record, allowed) else {
+        let why = "the node is not drained any more, so the command is not run again";
+        return Some(failed(ctx, record, why));
+    };
     let step = hold("waits until the node is drained again before the command is run again");
-    Some(step.wake(ctx.now.mono + left, "the drain's deadline"))
+    Some(step.wake(deadline, "the drain's deadline"))
 }
 
 fn still_drained(ctx: &Context<'_>, record: &Record) -> Option<Step> {
     let drain = draining::drain_of(ctx, record).filter(|drain| drain.progress.listed);
     let Some(drain) = drain else {
-        return Some(Step::new(reason::DRAINING, "looking whether the node is still drained"));
+        return Some(Step::new(
+            reason::DRAINING,
+            "looking whether the node is still drained",
+        ));
     };
     if drain.progress.drained() {
         return None;
@@ -127,31 +160,36 @@ fn still_drained(ctx: &Context<'_>, record: &Record) -> Option<Step> {
 }
 
 fn with_drain(step: Step, record: &Record) -> Step {
-    step.look(Look::Drain { delete: record.deleting })
+    step.look(Look::Drain {
+        delete: record.deleting,
+    })
 }
 
 fn started(ctx: &Context<'_>, record: &Record, ended: Option<&CommandEnd>) -> Step {
     match ended {
-        None | Some(CommandEnd::Success) => {
-            awaiting(ctx, record, "the reboot command was started")
-        }
+        None | Some(CommandEnd::Success) => awaiting(ctx, record, "the reboot command was started"),
         Some(CommandEnd::Failure(how)) => {
             let text = format!("the reboot command ended with {how}");
             let mut step = awaiting(ctx, record, &text);
             if step.because.reason == reason::AWAITING_REBOOT {
                 step.because.reason = reason::COMMAND_FAILED;
             }
-            step.event(crate::decision::Severity::Warning, reason::COMMAND_FAILED, text)
+            step.event(
+                crate::decision::Severity::Warning,
+                reason::COMMAND_FAILED,
+                text,
+            )
         }
     }
 }
 
 /// Waits for a new boot; after `rebootTimeout` runs the command again, while attempts are left.
 fn awaiting(ctx: &Context<'_>, record: &Record, what: &str) -> Step {
-    let passed = ctx.passed(record);
-    if passed < ctx.config.reboot_timeout {
-        let deadline = ctx.now.mono + (ctx.config.reboot_timeout - passed);
-        let text = format!("{what}; waiting for a new boot (attempt {})", record.attempts);
+    if let Some(deadline) = ctx.due(record, ctx.config.reboot_timeout) {
+        let text = format!(
+            "{what}; waiting for a new boot (attempt {})",
+            record.attempts
+        );
         return Step::new(reason::AWAITING_REBOOT, text).wake(deadline, "the reboot's deadline");
     }
     if record.attempts >= ctx.config.reboot_attempts {
@@ -164,10 +202,22 @@ fn again(ctx: &Context<'_>, record: &Record) -> Step {
     if let Some(step) = last_check_again(ctx, record) {
         return with_drain(step, record);
     }
-    let progress = Progress { covered_by: record.budgets.clone(), ..Progress::default() };
-    let drain = DrainSeen { progress, ..DrainSeen::default() };
-    let text = format!("no new boot within {:?}; running the command again", ctx.config.reboot_timeout);
-    with_drain(draining::rebooting(ctx, record, &drain, text).warn(), record)
+    let progress = Progress {
+        covered_by: record.budgets.clone(),
+        ..Progress::default()
+    };
+    let drain = DrainSeen {
+        progress,
+        ..DrainSeen::default()
+    };
+    let text = format!(
+        "no new boot within {:?}; running the command again",
+        ctx.config.reboot_timeout
+    );
+    with_drain(
+        draining::rebooting(ctx, record, &drain, text).warn(),
+        record,
+    )
 }
 
 /// Cordon and lock stay: a delayed shutdown may still fire.
@@ -187,5 +237,9 @@ fn not_started(ctx: &Context<'_>, record: &Record, why: &str) -> Step {
         return undo::undo(ctx, record, reason::COMMAND_NOT_STARTED, text);
     }
     let step = awaiting(ctx, record, &text);
-    step.event(crate::decision::Severity::Warning, reason::COMMAND_NOT_STARTED, text)
+    step.event(
+        crate::decision::Severity::Warning,
+        reason::COMMAND_NOT_STARTED,
+        text,
+    )
 }

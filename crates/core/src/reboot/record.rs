@@ -101,7 +101,10 @@ pub struct Record {
     pub budgets: Vec<String>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde's skip_serializing_if passes a reference"
+)]
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -191,7 +194,9 @@ impl<T: for<'de> Deserialize<'de>> Parsed<T> {
         match text.map(serde_json::from_str) {
             None => Parsed::Absent,
             Some(Ok(value)) => Parsed::Is(value),
-            Some(Err(error)) => Parsed::Bad { why: error.to_string() },
+            Some(Err(error)) => Parsed::Bad {
+                why: error.to_string(),
+            },
         }
     }
 }

@@ -18,8 +18,16 @@ const REBOOT_TRIGGER_UNKNOWN: &str = "RebootTriggerUnknown";
 /// The host's boot id cannot be read: nothing is begun, and it is said where a person looks.
 pub(super) fn boot_id_unreadable(why: &str) -> Decision {
     let step = Step::new(reason::BOOT_ID_UNREADABLE, why).warn();
-    let observation = observe(REBOOT_TRIGGER_UNKNOWN, true, reason::BOOT_ID_UNREADABLE, why);
-    let report = Report { conditions: vec![observation], events: step.events.clone() };
+    let observation = observe(
+        REBOOT_TRIGGER_UNKNOWN,
+        true,
+        reason::BOOT_ID_UNREADABLE,
+        why,
+    );
+    let report = Report {
+        conditions: vec![observation],
+        events: step.events.clone(),
+    };
     step.into_decision(report)
 }
 
@@ -41,7 +49,12 @@ fn phase_conditions(ctx: &Context<'_>, step: &Step) -> Vec<Observation> {
     let lead = lead(ctx);
     let one = |kind, status: bool| {
         if kind == lead {
-            return observe(kind, status, settled_reason(ctx, step), &step.because.message);
+            return observe(
+                kind,
+                status,
+                settled_reason(ctx, step),
+                &step.because.message,
+            );
         }
         let (reason, message) = standing(ctx, kind, status);
         observe(kind, status, reason, &message)
@@ -57,7 +70,12 @@ fn phase_conditions(ctx: &Context<'_>, step: &Step) -> Vec<Observation> {
 fn flags(ctx: &Context<'_>) -> (bool, bool, bool, bool) {
     let forced = ctx.node.record.get().is_some_and(|record| record.forced);
     match ctx.node.record.get().map(|record| record.phase) {
-        None => (matches!(ctx.node.record, Parsed::Bad { .. }), false, false, false),
+        None => (
+            matches!(ctx.node.record, Parsed::Bad { .. }),
+            false,
+            false,
+            false,
+        ),
         Some(Phase::Waiting) => (true, false, false, false),
         Some(Phase::Draining) => (true, true, false, false),
         Some(Phase::Rebooting) => (true, false, !forced, true),
@@ -80,9 +98,11 @@ fn settled_reason(ctx: &Context<'_>, step: &Step) -> &'static str {
         return reason::TROUBLE;
     }
     match step.because.reason {
-        reason::LOOKING_AT_LOCK | reason::BIDDING | reason::NOT_OUR_TURN | reason::COUNTING | reason::ADOPTING => {
-            reason::PLANNED
-        }
+        reason::LOOKING_AT_LOCK
+        | reason::BIDDING
+        | reason::NOT_OUR_TURN
+        | reason::COUNTING
+        | reason::ADOPTING => reason::PLANNED,
         reason::UNCORDONING | reason::SETTLING | reason::RELEASING => reason::BOOTED,
         other => other,
     }
@@ -91,11 +111,22 @@ fn settled_reason(ctx: &Context<'_>, step: &Step) -> &'static str {
 /// The reason of a condition that is not the leading one: short, and the same all through a phase.
 fn standing(ctx: &Context<'_>, kind: &'static str, status: bool) -> (&'static str, String) {
     let Some(record) = ctx.node.record.get() else {
-        let outcome = ctx.node.last.get().map_or(reason::IDLE, |last| last.outcome.as_str());
+        let outcome = ctx
+            .node
+            .last
+            .get()
+            .map_or(reason::IDLE, |last| last.outcome.as_str());
         return (outcome, String::new());
     };
     match (kind, status) {
-        (MAINTENANCE_PLANNED, true) => (reason::PLANNED, format!("{}: {}", record.trigger.source, super::idle::one_line(&record.trigger.reason))),
+        (MAINTENANCE_PLANNED, true) => (
+            reason::PLANNED,
+            format!(
+                "{}: {}",
+                record.trigger.source,
+                super::idle::one_line(&record.trigger.reason)
+            ),
+        ),
         (DRAINED, true) => (reason::REBOOTING, "every pod that has to go is gone".into()),
         (_, true) => (record_reason(record.phase), record.message.clone()),
         (_, false) => (record_reason(record.phase), String::new()),
@@ -113,12 +144,19 @@ fn record_reason(phase: Phase) -> &'static str {
 
 fn survived(ctx: &Context<'_>) -> Observation {
     let survivors = triggers::survivors(ctx);
+    if survivors.is_empty() {
+        return observe(SENTINEL_SURVIVED_REBOOT, false, reason::IDLE, "");
+    }
     let message = format!(
         "{} is still there, unchanged, after the boot it caused: remove it, or touch it anew for another reboot",
         survivors.join(", ")
     );
-    let there = !survivors.is_empty();
-    observe(SENTINEL_SURVIVED_REBOOT, there, if there { reason::SENTINEL_SURVIVED } else { reason::IDLE }, if there { &message } else { "" })
+    observe(
+        SENTINEL_SURVIVED_REBOOT,
+        true,
+        reason::SENTINEL_SURVIVED,
+        &message,
+    )
 }
 
 fn unknown(ctx: &Context<'_>) -> Observation {
@@ -127,7 +165,16 @@ fn unknown(ctx: &Context<'_>) -> Observation {
         unknowns.push(format!("annotation dogwatch.dev/reboot-requested: {why}"));
     }
     let there = !unknowns.is_empty();
-    observe(REBOOT_TRIGGER_UNKNOWN, there, if there { reason::TRIGGER_UNKNOWN } else { reason::IDLE }, &unknowns.join("; "))
+    observe(
+        REBOOT_TRIGGER_UNKNOWN,
+        there,
+        if there {
+            reason::TRIGGER_UNKNOWN
+        } else {
+            reason::IDLE
+        },
+        &unknowns.join("; "),
+    )
 }
 
 /// Says each transition once, from what stands: `since` makes it a new sentence each time.
@@ -138,25 +185,56 @@ fn phase_event(ctx: &Context<'_>) -> Option<Event> {
         Phase::Waiting if record.retry_after.is_some() => return None,
         Phase::Waiting => (
             reason::PLANNED,
-            format!("{} wants a reboot ({}); waits for the lock", trigger.source, super::idle::one_line(&trigger.reason)),
+            format!(
+                "{} wants a reboot ({}); waits for the lock",
+                trigger.source,
+                super::idle::one_line(&trigger.reason)
+            ),
         ),
         Phase::Draining => (reason::DRAINING, record.message.clone()),
-        Phase::Rebooting => (reason::REBOOTING, format!("attempt {}: {}", record.attempts, record.message)),
-        Phase::Returning => (reason::BOOTED, format!("booted anew: {} → {}", record.boot_id, ctx.boot)),
+        Phase::Rebooting => (
+            reason::REBOOTING,
+            format!("attempt {}: {}", record.attempts, record.message),
+        ),
+        Phase::Returning => (
+            reason::BOOTED,
+            format!("booted anew: {} → {}", record.boot_id, ctx.boot),
+        ),
     };
-    Some(Event { severity: Severity::Normal, reason, message })
+    Some(Event {
+        severity: Severity::Normal,
+        reason,
+        message,
+    })
 }
 
 fn trouble(ctx: &Context<'_>) -> Vec<Event> {
-    let warning = |reason, message| Event { severity: Severity::Warning, reason, message };
-    let mut events: Vec<Event> =
-        triggers::unknowns(ctx).into_iter().map(|text| warning(reason::TRIGGER_UNKNOWN, text)).collect();
+    let warning = |reason, message| Event {
+        severity: Severity::Warning,
+        reason,
+        message,
+    };
+    let mut events: Vec<Event> = triggers::unknowns(ctx)
+        .into_iter()
+        .map(|text| warning(reason::TRIGGER_UNKNOWN, text))
+        .collect();
     if let Parsed::Bad { why } = &ctx.node.request {
-        events.push(warning(reason::REQUEST_UNREADABLE, format!("annotation dogwatch.dev/reboot-requested is left alone: {why}")));
+        events.push(warning(
+            reason::REQUEST_UNREADABLE,
+            format!("annotation dogwatch.dev/reboot-requested is left alone: {why}"),
+        ));
     }
-    events.extend(ctx.seen.trouble.iter().map(|(what, why)| warning(reason::TROUBLE, format!("{what}: {why}"))));
+    events.extend(
+        ctx.seen
+            .trouble
+            .iter()
+            .map(|(what, why)| warning(reason::TROUBLE, format!("{what}: {why}"))),
+    );
     events.extend(triggers::survivors(ctx).into_iter().map(|source| {
-        warning(reason::SENTINEL_SURVIVED, format!("{source} is still there, unchanged, after the boot it caused"))
+        warning(
+            reason::SENTINEL_SURVIVED,
+            format!("{source} is still there, unchanged, after the boot it caused"),
+        )
     }));
     events
 }

@@ -19,7 +19,10 @@ pub(super) fn begin(ctx: &Context<'_>, record: &Record) -> Step {
         message: text.clone(),
         ..record.clone()
     };
-    let patch = NodePatch { waiting_label: Some(false), ..set(ctx, record) };
+    let patch = NodePatch {
+        waiting_label: Some(false),
+        ..set(ctx, record)
+    };
     Step::new(reason::BOOTED, text).act(Action::PatchNode(Box::new(patch)))
 }
 
@@ -50,14 +53,23 @@ fn toward_service(ctx: &Context<'_>, record: &Record) -> Step {
 /// Ours, and still there: undone; undone by somebody else already: written down.
 fn uncordon(ctx: &Context<'_>, record: &Record) -> Step {
     let text = "back and Ready; undoing our cordon";
-    let record = Record { cordoned_by_us: false, message: text.into(), ..record.clone() };
-    let patch = NodePatch { unschedulable: undo::uncordon(ctx), ..set(ctx, record) };
+    let record = Record {
+        cordoned_by_us: false,
+        message: text.into(),
+        ..record.clone()
+    };
+    let patch = NodePatch {
+        unschedulable: undo::uncordon(ctx),
+        ..set(ctx, record)
+    };
     Step::new(reason::UNCORDONING, text).act(Action::PatchNode(Box::new(patch)))
 }
 
 /// The gates stay in sight until the record is gone: what is not looked at is forgotten.
 fn gates(ctx: &Context<'_>, record: &Record, opened: Duration) -> Step {
-    let look = Look::Gates { budgets: record.budgets.clone() };
+    let look = Look::Gates {
+        budgets: record.budgets.clone(),
+    };
     let shut = match &ctx.seen.gates {
         None => "looking at the return gates".to_owned(),
         Some(shut) if shut.is_empty() => return release(ctx, record, false).look(look),
@@ -67,31 +79,49 @@ fn gates(ctx: &Context<'_>, record: &Record, opened: Duration) -> Step {
     if ctx.config.on_gate_timeout == OnGateTimeout::Release {
         if ctx.now.mono >= deadline {
             let text = format!("released all the same: {shut}");
-            return release(ctx, record, true).look(look).event(Severity::Warning, reason::GATES_TIMED_OUT, text);
+            return release(ctx, record, true).look(look).event(
+                Severity::Warning,
+                reason::GATES_TIMED_OUT,
+                text,
+            );
         }
-        return late(ctx, record, Step::new(reason::GATES_SHUT, shut).look(look).wake(deadline, "the gates' deadline"));
+        return late(
+            ctx,
+            record,
+            Step::new(reason::GATES_SHUT, shut)
+                .look(look)
+                .wake(deadline, "the gates' deadline"),
+        );
     }
     late(ctx, record, Step::new(reason::GATES_SHUT, shut).look(look))
 }
 
 /// Says it loudly once the deadline has passed, and keeps saying it.
 fn late(ctx: &Context<'_>, record: &Record, mut step: Step) -> Step {
-    let left = ctx.config.gate_timeout.saturating_sub(ctx.passed(record));
-    if !left.is_zero() {
-        return step.wake(ctx.now.mono + left, "the return's deadline");
+    if let Some(deadline) = ctx.due(record, ctx.config.gate_timeout) {
+        return step.wake(deadline, "the return's deadline");
     }
     step.because.reason = reason::GATES_TIMED_OUT;
-    step.because.message = format!("not back within {:?}: {}", ctx.config.gate_timeout, step.because.message);
+    step.because.message = format!(
+        "not back within {:?}: {}",
+        ctx.config.gate_timeout, step.because.message
+    );
     step.warn()
 }
 
 /// The lock goes first, the record last: a crash between the two finds the record and finishes.
 fn release(ctx: &Context<'_>, record: &Record, late: bool) -> Step {
-    let text = if late { "releasing the lock past the gates' deadline" } else { "back in service; releasing the lock" };
+    let text = if late {
+        "releasing the lock past the gates' deadline"
+    } else {
+        "back in service; releasing the lock"
+    };
     if let Some(step) = undo::release_first(ctx, reason::RELEASING, text) {
         return step;
     }
     let patch = undo::finish(ctx, record, Outcome::Rebooted);
     let text = format!("rebooted: {} → {}", record.boot_id, ctx.boot);
-    Step::new(reason::FINISHED, text).say().act(Action::PatchNode(Box::new(patch)))
+    Step::new(reason::FINISHED, text)
+        .say()
+        .act(Action::PatchNode(Box::new(patch)))
 }

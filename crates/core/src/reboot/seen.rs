@@ -44,6 +44,10 @@ pub enum NodeFact {
 
 /// A Node, as the watch shows it.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a Node's own yes-or-no fields"
+)]
 pub struct NodeSeen {
     /// Its name.
     pub name: NodeName,

@@ -44,8 +44,17 @@ impl Step {
         self
     }
 
-    pub(super) fn event(mut self, severity: Severity, reason: &'static str, message: impl Into<String>) -> Self {
-        self.events.push(Event { severity, reason, message: message.into() });
+    pub(super) fn event(
+        mut self,
+        severity: Severity,
+        reason: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        self.events.push(Event {
+            severity,
+            reason,
+            message: message.into(),
+        });
         self
     }
 
@@ -69,9 +78,15 @@ impl Step {
 
     /// The answer, with what a person should see.
     pub(super) fn finish(mut self, ctx: &Context<'_>) -> Decision {
-        let trouble: Vec<String> = ctx.seen.trouble.iter().map(|(what, why)| format!("{what}: {why}")).collect();
+        let trouble: Vec<String> = ctx
+            .seen
+            .trouble
+            .iter()
+            .map(|(what, why)| format!("{what}: {why}"))
+            .collect();
         if !trouble.is_empty() && !self.looks.is_empty() {
-            self.because.message = format!("{}; trouble: {}", self.because.message, trouble.join("; "));
+            self.because.message =
+                format!("{}; trouble: {}", self.because.message, trouble.join("; "));
         }
         let report = report::report(ctx, &self);
         self.into_decision(report)

@@ -33,7 +33,11 @@ fn sentinel(
     seen: &TriggerSeen,
     last: Option<&LastReboot>,
 ) -> Option<(String, (Fingerprint, Trigger))> {
-    let TriggerState::Present { fingerprint, reason } = &seen.state else {
+    let TriggerState::Present {
+        fingerprint,
+        reason,
+    } = &seen.state
+    else {
         return None;
     };
     if served_source(last, &seen.source, fingerprint) {

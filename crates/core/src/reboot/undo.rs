@@ -19,7 +19,13 @@ const LONGEST_PAUSE: Duration = Duration::from_hours(24);
 pub(super) fn undo(ctx: &Context<'_>, record: &Record, why: &'static str, text: String) -> Step {
     let pause = pause(record.failures);
     let retry_after = ctx.now.plus(pause);
-    back_to_waiting(ctx, record, why, text, Some((record.failures + 1, retry_after)))
+    back_to_waiting(
+        ctx,
+        record,
+        why,
+        text,
+        Some((record.failures + 1, retry_after)),
+    )
 }
 
 /// Uncordon what we cordoned without blame: what asked for the reboot is gone.
@@ -48,18 +54,29 @@ fn back_to_waiting(
         retry_after: failed.map(|(_, at)| at),
         ..record.clone()
     };
-    let patch = NodePatch { unschedulable: uncordon(ctx), ..set(ctx, record) };
-    Step::new(why, text).warn().act(Action::PatchNode(Box::new(patch)))
+    let patch = NodePatch {
+        unschedulable: uncordon(ctx),
+        ..set(ctx, record)
+    };
+    Step::new(why, text)
+        .warn()
+        .act(Action::PatchNode(Box::new(patch)))
 }
 
 /// `Some(false)` where the cordon is ours and still there: nobody else's is ever removed.
 pub(super) fn uncordon(ctx: &Context<'_>) -> Option<bool> {
-    let ours = ctx.node.record.get().is_some_and(|record| record.cordoned_by_us);
+    let ours = ctx
+        .node
+        .record
+        .get()
+        .is_some_and(|record| record.cordoned_by_us);
     (ours && ctx.node.unschedulable).then_some(false)
 }
 
 fn pause(failures: u32) -> Duration {
-    FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_PAUSE)
+    FIRST_PAUSE
+        .saturating_mul(2_u32.saturating_pow(failures))
+        .min(LONGEST_PAUSE)
 }
 
 /// Nothing was touched and nothing wants it any more: release, then forget.
@@ -69,7 +86,9 @@ pub(super) fn leave(ctx: &Context<'_>, record: &Record) -> Step {
         return release;
     }
     let patch = finish(ctx, record, Outcome::TriggerGone);
-    Step::new(reason::TRIGGER_GONE, text).say().act(Action::PatchNode(Box::new(patch)))
+    Step::new(reason::TRIGGER_GONE, text)
+        .say()
+        .act(Action::PatchNode(Box::new(patch)))
 }
 
 /// What has to happen to the lock before the node may let go of its record: look, settle an
@@ -82,7 +101,10 @@ pub(super) fn release_first(ctx: &Context<'_>, why: &'static str, text: &str) ->
     match waiting::mine(ctx, leases) {
         Some((lease, Standing::Ours)) => {
             let lease = Box::new(lease.clone());
-            Some(step.act(Action::Release { lease, over_budget: false }))
+            Some(step.act(Action::Release {
+                lease,
+                over_budget: false,
+            }))
         }
         Some((lease, Standing::OtherRun { replaces })) if hides_us(lease, &replaces) => {
             Some(step.act(waiting::ask(ctx, lease)))
@@ -114,7 +136,9 @@ fn settle(ctx: &Context<'_>, step: Step) -> Option<Step> {
 pub(super) fn unsettled<'a>(ctx: &Context<'a>) -> Option<&'a LeaseSeen> {
     let name = ctx.seen.lock.unsettled.as_ref()?;
     let leases = ctx.seen.lock.leases.as_ref()?;
-    leases.iter().find(|lease| lease.name == *name && lease.holder.is_none())
+    leases
+        .iter()
+        .find(|lease| lease.name == *name && lease.holder.is_none())
 }
 
 /// The last patch: record and label go, the outcome stays.
@@ -142,10 +166,16 @@ pub(super) fn finish(ctx: &Context<'_>, record: &Record, outcome: Outcome) -> No
 
 /// What this reboot served; and what earlier ones did, for a sentinel that survived one boot must
 /// not cause another after the next.
-fn fingerprints(ctx: &Context<'_>, record: &Record, outcome: Outcome) -> BTreeMap<String, Fingerprint> {
+fn fingerprints(
+    ctx: &Context<'_>,
+    record: &Record,
+    outcome: Outcome,
+) -> BTreeMap<String, Fingerprint> {
     let before = ctx.node.last.get().filter(|_| outcome == Outcome::Rebooted);
     let survivors = before.filter(|last| last.old_boot_id != last.new_boot_id);
-    let mut all = survivors.map(|last| last.fingerprints.clone()).unwrap_or_default();
+    let mut all = survivors
+        .map(|last| last.fingerprints.clone())
+        .unwrap_or_default();
     all.remove(super::triggers::REQUEST);
     all.extend(record.serves.clone());
     all
@@ -154,7 +184,11 @@ fn fingerprints(ctx: &Context<'_>, record: &Record, outcome: Outcome) -> BTreeMa
 /// A withdrawn reboot must not wipe the fingerprints of the last real one: what survived that boot
 /// would cause another.
 fn keep_last(ctx: &Context<'_>, last: LastReboot) -> Option<LastReboot> {
-    let real_before = ctx.node.last.get().is_some_and(|before| before.outcome == Outcome::Rebooted);
+    let real_before = ctx
+        .node
+        .last
+        .get()
+        .is_some_and(|before| before.outcome == Outcome::Rebooted);
     (last.outcome == Outcome::Rebooted || !real_before).then_some(last)
 }
 
@@ -185,6 +219,9 @@ pub(super) enum Lock {
 
 /// Takes a Lease over from an older run of ourselves.
 pub(super) fn adopt(ctx: &Context<'_>, lease: &LeaseSeen) -> Step {
-    let text = format!("taking over Lease {} from an older run of this node", lease.name);
+    let text = format!(
+        "taking over Lease {} from an older run of this node",
+        lease.name
+    );
     Step::new(reason::ADOPTING, text).act(waiting::ask(ctx, lease))
 }

@@ -27,31 +27,51 @@ pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
     }
     let step = |step| look_at_locks(ctx, step);
     let Some(leases) = &ctx.seen.lock.leases else {
-        return step(Step::new(reason::LOOKING_AT_LOCK, "looking at the group's Leases"));
+        return step(Step::new(
+            reason::LOOKING_AT_LOCK,
+            "looking at the group's Leases",
+        ));
     };
     step(match mine(ctx, leases) {
-        Some((lease, Standing::Ours)) if elsewhere(ctx, lease) => wrong_group(ctx, lease),
-        Some((lease, Standing::Ours)) => counted(ctx, record, lease),
+        Some((lease, Standing::Ours)) => match wrong(ctx, lease) {
+            Some(why) => give_up(lease, &why),
+            None => counted(ctx, record, lease),
+        },
         Some((lease, Standing::OtherRun { .. })) => undo::adopt(ctx, lease),
         Some((_, Standing::NotHeld)) | None if record.lease.is_some() => forget_lease(ctx, record),
         Some((_, Standing::NotHeld)) | None => long_wait(ctx, record, bid(ctx, leases)),
     })
 }
 
-/// The node was moved to another group before it was cordoned: this lock is the wrong one.
-fn elsewhere(ctx: &Context<'_>, lease: &LeaseSeen) -> bool {
-    group::group_of_lease(&lease.name).is_some_and(|group| group != ctx.node.group)
+/// Why a lock that is held in our name is not the one we need: the node was moved to another
+/// group, or it was taken for a deleted Node of the same name (and anybody may break that one).
+fn wrong(ctx: &Context<'_>, lease: &LeaseSeen) -> Option<String> {
+    let taken_for = lease
+        .record
+        .as_ref()
+        .and_then(|record| record.node_uid.as_ref());
+    if let Some(uid) = taken_for.filter(|uid| **uid != ctx.node.uid) {
+        return Some(format!("it was taken for a Node that is gone (UID {uid})"));
+    }
+    let elsewhere = group::group_of_lease(&lease.name).filter(|group| *group != ctx.node.group);
+    elsewhere.map(|_| format!("this node belongs to group {} now", ctx.node.group))
 }
 
-fn wrong_group(ctx: &Context<'_>, lease: &LeaseSeen) -> Step {
-    let text = format!("this node belongs to group {} now; releasing Lease {}", ctx.node.group, lease.name);
+fn give_up(lease: &LeaseSeen, why: &str) -> Step {
+    let text = format!("releasing Lease {}: {why}", lease.name);
     let lease = Box::new(lease.clone());
-    Step::new(reason::RELEASING, text).act(Action::Release { lease, over_budget: false })
+    Step::new(reason::RELEASING, text).act(Action::Release {
+        lease,
+        over_budget: false,
+    })
 }
 
 /// The record names the Lease of an attempt that was undone; it is not held any more.
 fn forget_lease(ctx: &Context<'_>, record: &Record) -> Step {
-    let record = Record { lease: None, ..record.clone() };
+    let record = Record {
+        lease: None,
+        ..record.clone()
+    };
     Step::new(reason::PLANNED, "queues again").patch(ctx, record)
 }
 
@@ -60,20 +80,22 @@ const LONG_WAIT: Duration = Duration::from_hours(1);
 
 /// A group that is blocked for long is an Event.
 fn long_wait(ctx: &Context<'_>, record: &Record, step: Step) -> Step {
-    let passed = ctx.passed(record);
     if !step.actions.is_empty() {
-        step
-    } else if passed < LONG_WAIT {
-        step.wake(ctx.now.mono + (LONG_WAIT - passed), "the wait to be long")
-    } else {
-        step.warn()
+        return step;
+    }
+    match ctx.due(record, LONG_WAIT) {
+        Some(at) => step.wake(at, "the wait to be long"),
+        None => step.warn(),
     }
 }
 
 /// Asks for the group's Leases to be watched; and for its size, where the maximum is a percentage.
 pub(super) fn look_at_locks(ctx: &Context<'_>, step: Step) -> Step {
     let group = group::group(ctx.seen, ctx.node);
-    let locks = Look::Locks { group: group.clone(), slots: max(ctx) };
+    let locks = Look::Locks {
+        group: group.clone(),
+        slots: max(ctx),
+    };
     match (ctx.config.max_unavailable, ctx.seen.lock.group_size) {
         (Limit::Percent(_), None) => step.look(Look::GroupSize { group }),
         (Limit::Percent(_), Some(_)) => step.look(Look::GroupSize { group }).look(locks),
@@ -88,7 +110,10 @@ fn max(ctx: &Context<'_>) -> u32 {
 
 /// Our own maximum in a group of so many.
 fn max_of(ctx: &Context<'_>, members: u32) -> u32 {
-    let max = ctx.config.max_unavailable.of(usize::try_from(members).unwrap_or(usize::MAX));
+    let max = ctx
+        .config
+        .max_unavailable
+        .of(usize::try_from(members).unwrap_or(usize::MAX));
     u32::try_from(max).unwrap_or(u32::MAX)
 }
 
@@ -98,25 +123,43 @@ pub(super) fn mine<'a>(
     leases: &'a [LeaseSeen],
 ) -> Option<(&'a LeaseSeen, Standing)> {
     let lease = lock::held_by(leases, &ctx.seen.run.holder)?;
-    Some((lease, lock::standing(lease, &ctx.seen.run.holder, &ctx.seen.run.id)))
+    Some((
+        lease,
+        lock::standing(lease, &ctx.seen.run.holder, &ctx.seen.run.id),
+    ))
 }
 
 fn bid(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {
     if let Some(lease) = undo::unsettled(ctx) {
-        let text = format!("the end of a bid for Lease {} is unknown; asking again", lease.name);
+        let text = format!(
+            "the end of a bid for Lease {} is unknown; asking again",
+            lease.name
+        );
         return Step::new(reason::SETTLING_BID, text).act(ask(ctx, lease));
     }
     if let Some(at) = ctx.seen.run.bid_after.filter(|at| *at > ctx.now.mono) {
         let text = "gave the lock back because too many nodes are out; bids again after a pause";
-        return Step::new(reason::OVER_BUDGET, text).wake(at, "the pause after giving back");
+        let step = Step::new(reason::OVER_BUDGET, text).wake(at, "the pause after giving back");
+        // One of those who are out may be a Node that is gone and still holds: nobody else would
+        // ever look, for the slot that we gave back is free. We have just found out, so at once.
+        return judge_holders(ctx, leases, step, ctx.now.mono);
     }
-    match lock::when_to_bid(leases, &ctx.seen.run.holder, max(ctx), ctx.seen.run.jitter, ctx.now) {
+    match lock::when_to_bid(
+        leases,
+        &ctx.seen.run.holder,
+        max(ctx),
+        ctx.seen.run.jitter,
+        ctx.now,
+    ) {
         Bid::Now { lease } => {
             let text = format!("asking for Lease {}", lease.name);
             Step::new(reason::BIDDING, text).act(ask(ctx, &lease))
         }
         Bid::Later { at, lease } => {
-            let text = format!("Lease {} is free; it is another node's turn first", lease.name);
+            let text = format!(
+                "Lease {} is free; it is another node's turn first",
+                lease.name
+            );
             Step::new(reason::NOT_OUR_TURN, text).wake(at, "our turn to bid")
         }
         Bid::AllHeld => held_by_others(ctx, leases),
@@ -135,7 +178,10 @@ pub(super) fn ask(ctx: &Context<'_>, lease: &LeaseSeen) -> Action {
         runs: vec![ctx.seen.run.id.clone()],
     };
     let record = lock::adopted(lease, &ctx.seen.run.id, fresh);
-    Action::Bid { lease: Box::new(lease.clone()), record: Box::new(record) }
+    Action::Bid {
+        lease: Box::new(lease.clone()),
+        record: Box::new(record),
+    }
 }
 
 fn held_by_others(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {
@@ -144,21 +190,44 @@ fn held_by_others(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {
         .filter_map(|lease| Some(format!("{} by {}", lease.name, lease.holder.as_ref()?)))
         .collect();
     if names.is_empty() {
-        return Step::new(reason::LOOKING_AT_LOCK, "waits for the group's Leases to be made");
+        return Step::new(
+            reason::LOOKING_AT_LOCK,
+            "waits for the group's Leases to be made",
+        );
     }
     let text = format!("waits for the lock; held: {}", names.join(", "));
     let step = Step::new(reason::LOCK_HELD, text);
+    // Not noticed yet: then the wait begins now.
+    let since = ctx.seen.run.waiting_since.unwrap_or(ctx.now.mono);
+    let spread = 1.0 + ctx.seen.run.jitter;
+    judge_holders(
+        ctx,
+        leases,
+        step,
+        since + FIRST_HOLDER_CHECK.mul_f64(spread),
+    )
+}
+
+/// Clears a Lease whose holder is proved gone; else looks, the first time at `first`.
+fn judge_holders(ctx: &Context<'_>, leases: &[LeaseSeen], step: Step, first: Duration) -> Step {
     if let Some((lease, evidence)) = broken(ctx, leases) {
         let text = format!("Lease {} is cleared: {evidence}", lease.name);
         let lease = Box::new(lease.clone());
-        return Step::new(reason::BREAKING_LOCK, text).warn().act(Action::Break { lease, evidence });
+        return Step::new(reason::BREAKING_LOCK, text)
+            .warn()
+            .act(Action::Break { lease, evidence });
     }
-    check_holders(ctx, leases, step)
+    check_holders(ctx, leases, step, first)
 }
 
 /// A Lease whose holder is proved gone by the newest reads.
 fn broken<'a>(ctx: &Context<'_>, leases: &'a [LeaseSeen]) -> Option<(&'a LeaseSeen, String)> {
-    let HolderSeen { lease, resource_version, reads, .. } = ctx.seen.lock.holder.as_ref()?;
+    let HolderSeen {
+        lease,
+        resource_version,
+        reads,
+        ..
+    } = ctx.seen.lock.holder.as_ref()?;
     let lease = leases
         .iter()
         .find(|l| l.name == *lease && l.resource_version == *resource_version)?;
@@ -168,50 +237,70 @@ fn broken<'a>(ctx: &Context<'_>, leases: &'a [LeaseSeen]) -> Option<(&'a LeaseSe
 
 /// Looks at the holders one after the other, seldom: a deleted Node must not block for ever, and a
 /// thousand waiters must not ask all the time.
-fn check_holders(ctx: &Context<'_>, leases: &[LeaseSeen], step: Step) -> Step {
-    // Not noticed yet: then the wait begins now.
-    let since = ctx.seen.run.waiting_since.unwrap_or(ctx.now.mono);
+fn check_holders(ctx: &Context<'_>, leases: &[LeaseSeen], step: Step, first: Duration) -> Step {
     let spread = 1.0 + ctx.seen.run.jitter;
     let last = ctx.seen.lock.holder.as_ref();
-    let due = last.map_or(since + FIRST_HOLDER_CHECK.mul_f64(spread), |last| {
+    let due = last.map_or(first, |last| {
         last.taken + HOLDER_CHECK_EVERY.mul_f64(spread)
     });
     if due > ctx.now.mono {
         return step.wake(due, "the next look at the holder's Node");
     }
     match after(leases, last.map(|last| last.lease.as_str())) {
-        Some(lease) => step.look(Look::Holder { lease: Box::new(lease.clone()) }),
+        Some(lease) => step.look(Look::Holder {
+            lease: Box::new(lease.clone()),
+        }),
         None => step,
     }
 }
 
 /// The held Lease that comes after the one looked at last, around the circle.
 fn after<'a>(leases: &'a [LeaseSeen], last: Option<&str>) -> Option<&'a LeaseSeen> {
-    let held = || leases.iter().filter(|lease| lock::holder_node_name(lease).is_some());
-    held().find(|lease| last.is_some_and(|last| lease.name.as_str() > last)).or_else(|| held().next())
+    let held = || {
+        leases
+            .iter()
+            .filter(|lease| lock::holder_node_name(lease).is_some())
+    };
+    held()
+        .find(|lease| last.is_some_and(|last| lease.name.as_str() > last))
+        .or_else(|| held().next())
 }
 
 /// The lock is ours: may we go ahead?
 fn counted(ctx: &Context<'_>, record: &Record, lease: &LeaseSeen) -> Step {
-    let look = |newer_than| Look::Count { lease: Box::new(lease.clone()), newer_than };
+    let look = |newer_than| Look::Count {
+        lease: Box::new(lease.clone()),
+        newer_than,
+    };
     let text = format!("holds Lease {}; counting who is out", lease.name);
     let counting = Step::new(reason::COUNTING, text);
     let Some(seen) = &ctx.seen.lock.count else {
         return counting.look(look(Duration::ZERO));
     };
-    let budget = Budget { max: max_of(ctx, seen.count.members) };
+    let budget = Budget {
+        max: max_of(ctx, seen.count.members),
+    };
     match lock::verdict(budget, &seen.count, lease, ctx.now) {
         Verdict::StaleCount => counting.look(look(Duration::ZERO)),
         Verdict::Go => go(ctx, record, lease),
         Verdict::GiveBack { why } => {
             let lease = Box::new(lease.clone());
-            Step::new(reason::OVER_BUDGET, why).warn().act(Action::Release { lease, over_budget: true })
+            Step::new(reason::OVER_BUDGET, why)
+                .warn()
+                .act(Action::Release {
+                    lease,
+                    over_budget: true,
+                })
         }
         Verdict::WaitForHigherSlot { why } => {
             let again = seen.taken + lock::RECOUNT_PAUSE;
             let step = Step::new(reason::COUNTING, why);
             let due = again <= ctx.now.mono;
-            if due { step.look(look(seen.taken)) } else { step.wake(again, "the next count") }
+            if due {
+                step.look(look(seen.taken))
+            } else {
+                step.wake(again, "the next count")
+            }
         }
     }
 }
@@ -232,8 +321,11 @@ fn go(ctx: &Context<'_>, record: &Record, lease: &LeaseSeen) -> Step {
         waiting_label: Some(false),
         ..set(ctx, record)
     };
-    Step::new(reason::DRAINING, format!("holds Lease {}; cordons and drains", lease.name))
-        .act(Action::PatchNode(Box::new(patch)))
+    Step::new(
+        reason::DRAINING,
+        format!("holds Lease {}; cordons and drains", lease.name),
+    )
+    .act(Action::PatchNode(Box::new(patch)))
 }
 
 /// After a failed attempt: release, wait, queue again as if newly come.
@@ -244,12 +336,19 @@ fn back_off(ctx: &Context<'_>, record: &Record, at: jiff::Timestamp) -> Step {
     }
     // Both times are of one clock's reading: a clock that was set since changes nothing.
     let pause = Duration::try_from(at.duration_since(record.since)).unwrap_or(Duration::ZERO);
-    let passed = ctx.passed(record);
-    if passed < pause {
-        let over = ctx.now.mono + (pause - passed);
+    if let Some(over) = ctx.due(record, pause) {
         return Step::new(reason::BACKING_OFF, text).wake(over, "the pause after a failed attempt");
     }
-    let record = Record { retry_after: None, since: ctx.now.wall, lease: None, ..record.clone() };
-    let patch = NodePatch { waiting_label: Some(true), ..set(ctx, record) };
-    Step::new(reason::PLANNED, "queues again after a failed attempt").act(Action::PatchNode(Box::new(patch)))
+    let record = Record {
+        retry_after: None,
+        since: ctx.now.wall,
+        lease: None,
+        ..record.clone()
+    };
+    let patch = NodePatch {
+        waiting_label: Some(true),
+        ..set(ctx, record)
+    };
+    Step::new(reason::PLANNED, "queues again after a failed attempt")
+        .act(Action::PatchNode(Box::new(patch)))
 }

@@ -9,7 +9,10 @@ use crate::Now;
 /// The clock that showed second 0 at monotonic second 0, set by `ahead` seconds.
 fn set_ahead(second: u32, ahead: i64) -> Now {
     let wall = wall(second) + jiff::SignedDuration::from_secs(ahead);
-    Now { wall, ..now(second) }
+    Now {
+        wall,
+        ..now(second)
+    }
 }
 
 fn seen_from_its_start(phase: Phase) -> Seen {
@@ -22,9 +25,16 @@ fn seen_from_its_start(phase: Phase) -> Seen {
 #[test]
 fn no_jump_of_the_clock_runs_the_command_early_or_never_again() {
     let mut seen = seen_from_its_start(Phase::Rebooting);
-    seen.run.command = CommandSeen::Started { attempt: 1, ended: None };
+    seen.run.command = CommandSeen::Started {
+        attempt: 1,
+        ended: None,
+    };
     for ahead in [-1_000_000, 0, 1_000_000] {
-        assert_eq!(decide(&seen, &config(), set_ahead(1799, ahead)).actions, [], "{ahead}");
+        assert_eq!(
+            decide(&seen, &config(), set_ahead(1799, ahead)).actions,
+            [],
+            "{ahead}"
+        );
         let again = decide(&seen, &config(), set_ahead(1800, ahead));
         assert_eq!(written(&again).attempts, 2, "{ahead}");
     }
@@ -35,8 +45,16 @@ fn no_jump_of_the_clock_ends_a_drain_early_or_never() {
     let mut seen = seen_from_its_start(Phase::Draining);
     seen.drain = Some(one_pod_left());
     for ahead in [-1_000_000, 0, 1_000_000] {
-        assert_eq!(decide(&seen, &config(), set_ahead(3599, ahead)).actions, [], "{ahead}");
-        assert_ne!(decide(&seen, &config(), set_ahead(3600, ahead)).actions, [], "{ahead}");
+        assert_eq!(
+            decide(&seen, &config(), set_ahead(3599, ahead)).actions,
+            [],
+            "{ahead}"
+        );
+        assert_ne!(
+            decide(&seen, &config(), set_ahead(3600, ahead)).actions,
+            [],
+            "{ahead}"
+        );
     }
 }
 
@@ -45,11 +63,21 @@ fn no_jump_of_the_clock_makes_a_pause_shorter_or_longer() {
     let mut seen = seen(Phase::Waiting);
     seen.lock.leases = Some(vec![free(0)]);
     set_record(&mut seen, |record| record.retry_after = Some(wall(60)));
-    let NodeFact::There(node) = seen.node.clone() else { panic!() };
+    let NodeFact::There(node) = seen.node.clone() else {
+        panic!()
+    };
     seen.run.saw(node.record.get(), now(0));
     for ahead in [-1_000_000, 0, 1_000_000] {
-        assert_eq!(decide(&seen, &config(), set_ahead(59, ahead)).actions, [], "{ahead}");
-        assert_ne!(decide(&seen, &config(), set_ahead(60, ahead)).actions, [], "{ahead}");
+        assert_eq!(
+            decide(&seen, &config(), set_ahead(59, ahead)).actions,
+            [],
+            "{ahead}"
+        );
+        assert_ne!(
+            decide(&seen, &config(), set_ahead(60, ahead)).actions,
+            [],
+            "{ahead}"
+        );
     }
 }
 
@@ -58,7 +86,10 @@ fn what_passed_before_this_run_counts_as_well() {
     let mut seen = seen(Phase::Rebooting);
     seen.run.adopted_attempt = Some(1);
     // Started at wall-clock second 1000 of the record's life.
-    let begun = Now { mono: Duration::from_secs(3), ..now(1000) };
+    let begun = Now {
+        mono: Duration::from_secs(3),
+        ..now(1000)
+    };
     seen.run.saw(Some(&record(Phase::Rebooting)), begun);
     let wake = decide(&seen, &config(), begun).wake.unwrap();
     assert_eq!(wake.at.as_secs(), 803);

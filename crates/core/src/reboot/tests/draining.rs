@@ -5,9 +5,16 @@ use super::kit::*;
 use crate::drain::{Dropped, PodRef};
 
 fn refused() -> DrainSeen {
-    let pod = PodRef { namespace: "a".into(), name: "p".into(), uid: "u".into() };
+    let pod = PodRef {
+        namespace: "a".into(),
+        name: "p".into(),
+        uid: "u".into(),
+    };
     let mut drain = drained();
-    drain.progress.dropped = vec![Dropped { pod, answer: "403 no".into() }];
+    drain.progress.dropped = vec![Dropped {
+        pod,
+        answer: "403 no".into(),
+    }];
     drain
 }
 
@@ -18,16 +25,25 @@ fn with(drain: DrainSeen) -> Seen {
 }
 
 fn on(on_drain_timeout: OnTimeout) -> Config {
-    Config { on_drain_timeout, ..config() }
+    Config {
+        on_drain_timeout,
+        ..config()
+    }
 }
 
 #[test]
 fn cordon_and_record_are_one_patch_under_the_nodes_version() {
     let decision = decide(&seen(Phase::Waiting), &config(), now(5));
     let patch = patch(&decision);
-    assert_eq!((patch.resource_version.as_str(), patch.unschedulable), ("1", Some(true)));
+    assert_eq!(
+        (patch.resource_version.as_str(), patch.unschedulable),
+        ("1", Some(true))
+    );
     let record = written(&decision);
-    assert_eq!((record.phase, record.cordoned_by_us), (Phase::Draining, true));
+    assert_eq!(
+        (record.phase, record.cordoned_by_us),
+        (Phase::Draining, true)
+    );
     assert_eq!(record.lease.as_deref(), Some("dogwatch-default-0"));
     assert_eq!(patch.waiting_label, Some(false));
 }
@@ -37,20 +53,36 @@ fn a_foreign_cordon_is_not_claimed_and_never_removed() {
     let mut before = seen(Phase::Waiting);
     set(&mut before, |node| node.unschedulable = true);
     let decision = decide(&before, &config(), now(5));
-    assert_eq!((patch(&decision).unschedulable, written(&decision).cordoned_by_us), (None, false));
+    assert_eq!(
+        (
+            patch(&decision).unschedulable,
+            written(&decision).cordoned_by_us
+        ),
+        (None, false)
+    );
     let mut failed = with(refused());
     set_record(&mut failed, |record| record.cordoned_by_us = false);
-    assert_eq!(patch(&decide(&failed, &config(), now(5))).unschedulable, None);
+    assert_eq!(
+        patch(&decide(&failed, &config(), now(5))).unschedulable,
+        None
+    );
 }
 
 #[test]
 fn drained_is_the_list_complete_and_nothing_on_it() {
     let unlisted = DrainSeen::default();
-    for (drain, goes) in [(drained(), true), (one_pod_left(), false), (unlisted, false)] {
+    for (drain, goes) in [
+        (drained(), true),
+        (one_pod_left(), false),
+        (unlisted, false),
+    ] {
         let decision = decide(&with(drain.clone()), &config(), now(5));
         assert_eq!(!decision.actions.is_empty(), goes, "{drain:?}");
     }
-    assert_eq!(written(&decide(&with(drained()), &config(), now(5))).phase, Phase::Rebooting);
+    assert_eq!(
+        written(&decide(&with(drained()), &config(), now(5))).phase,
+        Phase::Rebooting
+    );
 }
 
 #[test]
@@ -58,17 +90,32 @@ fn past_the_deadline_abort_uncordons_and_queues_again_and_the_lock_goes_after_th
     let decision = decide(&with(one_pod_left()), &config(), now(3600));
     assert_eq!(patch(&decision).unschedulable, Some(false));
     let record = written(&decision).clone();
-    assert_eq!((record.phase, record.failures, record.cordoned_by_us), (Phase::Waiting, 1, false));
+    assert_eq!(
+        (record.phase, record.failures, record.cordoned_by_us),
+        (Phase::Waiting, 1, false)
+    );
     assert_eq!(record.retry_after, Some(wall(3660)));
     let mut next = seen(Phase::Waiting);
     set(&mut next, |node| node.record = Parsed::Is(record));
     let release = decide(&next, &config(), now(3601));
-    assert!(matches!(release.actions.as_slice(), [Action::Release { over_budget: false, .. }]));
+    assert!(matches!(
+        release.actions.as_slice(),
+        [Action::Release {
+            over_budget: false,
+            ..
+        }]
+    ));
     next.lock.leases = Some(vec![free(0)]);
     let pause = decide(&next, &config(), now(3601));
-    assert_eq!((pause.actions, pause.wake.unwrap().at.as_secs()), (vec![], 3660));
+    assert_eq!(
+        (pause.actions, pause.wake.unwrap().at.as_secs()),
+        (vec![], 3660)
+    );
     let again = decide(&next, &config(), now(3660));
-    assert_eq!((written(&again).retry_after, &written(&again).lease), (None, &None));
+    assert_eq!(
+        (written(&again).retry_after, &written(&again).lease),
+        (None, &None)
+    );
     assert_eq!(patch(&again).waiting_label, Some(true));
 }
 
@@ -78,7 +125,11 @@ fn each_pause_is_twice_as_long_up_to_a_day() {
         let mut seen = with(one_pod_left());
         set_record(&mut seen, |record| record.failures = failures);
         let decision = decide(&seen, &config(), now(3600));
-        assert_eq!(written(&decision).retry_after, Some(wall(3600 + minutes * 60)), "{failures}");
+        assert_eq!(
+            written(&decision).retry_after,
+            Some(wall(3600 + minutes * 60)),
+            "{failures}"
+        );
     }
 }
 
@@ -87,14 +138,20 @@ fn past_the_deadline_delete_is_written_down_first_and_has_as_long_again() {
     let config = on(OnTimeout::Delete);
     let decision = decide(&with(one_pod_left()), &config, now(3600));
     assert!(written(&decision).deleting);
-    assert_eq!((written(&decision).phase, patch(&decision).unschedulable), (Phase::Draining, None));
+    assert_eq!(
+        (written(&decision).phase, patch(&decision).unschedulable),
+        (Phase::Draining, None)
+    );
     let mut deleting = with(one_pod_left());
     set_record(&mut deleting, |record| record.deleting = true);
     deleting.drain.as_mut().unwrap().progress.deleting = true;
     let going_on = decide(&deleting, &config, now(3601));
     assert_eq!(going_on.actions, []);
     assert!(going_on.looks.contains(&Look::Drain { delete: true }));
-    assert_eq!(written(&decide(&deleting, &config, now(7200))).phase, Phase::Waiting);
+    assert_eq!(
+        written(&decide(&deleting, &config, now(7200))).phase,
+        Phase::Waiting
+    );
 }
 
 #[test]
@@ -113,23 +170,41 @@ fn what_the_evicting_drain_said_is_no_news_of_the_deleting_one() {
 fn past_the_deadline_force_reboots_anyway_and_says_so() {
     let decision = decide(&with(one_pod_left()), &on(OnTimeout::Force), now(3600));
     let record = written(&decision);
-    assert_eq!((record.phase, record.forced, record.attempts), (Phase::Rebooting, true, 1));
+    assert_eq!(
+        (record.phase, record.forced, record.attempts),
+        (Phase::Rebooting, true, 1)
+    );
     let drained = |decision: &Decision| {
-        decision.report.conditions.iter().find(|c| c.kind == "Drained").unwrap().status
+        decision
+            .report
+            .conditions
+            .iter()
+            .find(|c| c.kind == "Drained")
+            .unwrap()
+            .status
     };
     let mut next = seen(Phase::Rebooting);
     set_record(&mut next, |record| record.forced = true);
-    assert_eq!(drained(&decide(&next, &config(), now(5))), crate::condition::Status::False);
+    assert_eq!(
+        drained(&decide(&next, &config(), now(5))),
+        crate::condition::Status::False
+    );
 }
 
 #[test]
 fn an_incomplete_drain_takes_the_deadlines_path_at_once_and_quotes_the_answer() {
-    for (on_timeout, phase) in
-        [(OnTimeout::Abort, Phase::Waiting), (OnTimeout::Delete, Phase::Draining), (OnTimeout::Force, Phase::Rebooting)]
-    {
+    for (on_timeout, phase) in [
+        (OnTimeout::Abort, Phase::Waiting),
+        (OnTimeout::Delete, Phase::Draining),
+        (OnTimeout::Force, Phase::Rebooting),
+    ] {
         let decision = decide(&with(refused()), &on(on_timeout), now(1));
         assert_eq!(written(&decision).phase, phase, "{on_timeout:?}");
-        assert!(decision.because.message.contains("403 no"), "{}", decision.because.message);
+        assert!(
+            decision.because.message.contains("403 no"),
+            "{}",
+            decision.because.message
+        );
     }
 }
 
@@ -137,8 +212,14 @@ fn an_incomplete_drain_takes_the_deadlines_path_at_once_and_quotes_the_answer() 
 fn the_deadline_holds_even_if_no_pod_was_ever_seen() {
     let mut seen = seen(Phase::Draining);
     seen.drain = None;
-    assert_eq!(decide(&seen, &config(), now(5)).wake.unwrap().at.as_secs(), 3600);
-    assert_eq!(written(&decide(&seen, &config(), now(3600))).phase, Phase::Waiting);
+    assert_eq!(
+        decide(&seen, &config(), now(5)).wake.unwrap().at.as_secs(),
+        3600
+    );
+    assert_eq!(
+        written(&decide(&seen, &config(), now(3600))).phase,
+        Phase::Waiting
+    );
 }
 
 #[test]
@@ -146,7 +227,10 @@ fn uncordoned_by_somebody_is_a_veto_undone_reported_and_backed_off() {
     let mut seen = with(one_pod_left());
     set(&mut seen, |node| node.unschedulable = false);
     let decision = decide(&seen, &config(), now(5));
-    assert_eq!((written(&decision).phase, written(&decision).failures), (Phase::Waiting, 1));
+    assert_eq!(
+        (written(&decision).phase, written(&decision).failures),
+        (Phase::Waiting, 1)
+    );
     assert_eq!(patch(&decision).unschedulable, None);
     assert!(has_event(&decision, reason::VETOED));
 }
@@ -156,12 +240,18 @@ fn the_lock_lost_or_the_trigger_gone_undoes_the_drain() {
     let mut lost = with(one_pod_left());
     lost.lock.leases = Some(vec![held(0, "n2", &["coordinator/x"])]);
     let decision = decide(&lost, &config(), now(5));
-    assert_eq!((written(&decision).phase, patch(&decision).unschedulable), (Phase::Waiting, Some(false)));
+    assert_eq!(
+        (written(&decision).phase, patch(&decision).unschedulable),
+        (Phase::Waiting, Some(false))
+    );
     assert_eq!(decision.because.reason, reason::LOCK_LOST);
     let mut gone = with(one_pod_left());
     gone.host.triggers = vec![absent()];
     let decision = decide(&gone, &config(), now(5));
-    assert_eq!((written(&decision).phase, patch(&decision).unschedulable), (Phase::Waiting, Some(false)));
+    assert_eq!(
+        (written(&decision).phase, patch(&decision).unschedulable),
+        (Phase::Waiting, Some(false))
+    );
     assert_eq!(written(&decision).retry_after, None, "nobody is to blame");
 }
 
@@ -170,15 +260,24 @@ fn volumes_of_drained_pods_must_go_for_two_minutes_then_it_goes_on_and_says_so()
     let mut seen = with(drained());
     seen.drain.as_mut().unwrap().progress.claims = vec!["a/data".into()];
     let looks = decide(&seen, &config(), now(5));
-    assert!(matches!(looks.looks.as_slice(), [Look::Attachments { .. }, ..]));
+    assert!(matches!(
+        looks.looks.as_slice(),
+        [Look::Attachments { .. }, ..]
+    ));
     seen.attachments = Some(vec!["csi-1".into()]);
     let waits = decide(&seen, &config(), now(119));
-    assert_eq!((waits.actions, waits.wake.unwrap().at.as_secs()), (vec![], 120));
+    assert_eq!(
+        (waits.actions, waits.wake.unwrap().at.as_secs()),
+        (vec![], 120)
+    );
     let on = decide(&seen, &config(), now(120));
     assert_eq!(written(&on).phase, Phase::Rebooting);
     assert!(written(&on).message.contains("csi-1"));
     seen.attachments = Some(Vec::new());
-    assert_eq!(written(&decide(&seen, &config(), now(6))).phase, Phase::Rebooting);
+    assert_eq!(
+        written(&decide(&seen, &config(), now(6))).phase,
+        Phase::Rebooting
+    );
 }
 
 #[test]
@@ -188,5 +287,41 @@ fn the_record_keeps_the_budgets_of_this_drain_and_every_trigger_it_serves() {
     seen.host.triggers = vec![present("touched-anew")];
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(written(&decision).budgets, ["a/pdb"]);
-    assert!(written(&decision).serves.values().any(|served| *served == print("touched-anew")));
+    assert!(
+        written(&decision)
+            .serves
+            .values()
+            .any(|served| *served == print("touched-anew"))
+    );
+}
+
+#[test]
+fn a_budget_that_blocks_for_ten_seconds_is_an_event_and_named_with_its_numbers() {
+    let mut drain = one_pod_left();
+    let numbers = crate::drain::BudgetNumbers {
+        namespace: "a".into(),
+        name: "pdb".into(),
+        disruptions_allowed: 0,
+        current_healthy: 2,
+        desired_healthy: 2,
+        expected_pods: 2,
+    };
+    drain.progress.blocked = vec![crate::drain::Blocked {
+        pod: drain.progress.waiting[0].clone(),
+        message: "would violate it".into(),
+        budgets: vec![numbers],
+        since: std::time::Duration::from_secs(5),
+    }];
+    let soon = decide(&with(drain.clone()), &config(), now(6));
+    assert!(!has_event(&soon, reason::DRAIN_BLOCKED));
+    assert_eq!(soon.wake.unwrap().at.as_secs(), 15);
+    assert!(
+        soon.because
+            .message
+            .contains("a/pdb (2 healthy of 2 desired, 0 disruptions allowed)")
+    );
+    assert!(has_event(
+        &decide(&with(drain), &config(), now(15)),
+        reason::DRAIN_BLOCKED
+    ));
 }

@@ -15,7 +15,10 @@ pub(super) use crate::lock::testkit::{free, held, run};
 pub(super) const RUN: &str = "coordinator/b";
 
 pub(super) fn now(second: u32) -> Now {
-    Now { wall: wall(second), mono: Duration::from_secs(second.into()) }
+    Now {
+        wall: wall(second),
+        mono: Duration::from_secs(second.into()),
+    }
 }
 
 pub(super) fn wall(second: u32) -> Timestamp {
@@ -33,7 +36,7 @@ pub(super) fn print(text: &str) -> Fingerprint {
 pub(super) fn config() -> Config {
     Config {
         max_unavailable: Limit::Count(1),
-        drain_timeout: Duration::from_mins(60),
+        drain_timeout: Duration::from_hours(1),
         on_drain_timeout: OnTimeout::Abort,
         volume_detach_timeout: Duration::from_mins(2),
         reboot_timeout: Duration::from_mins(30),
@@ -83,7 +86,10 @@ pub(super) fn run_seen(name: &str, run_id: RunId) -> RunSeen {
 pub(super) fn first_sight(name: &str, run_id: RunId, boot_id: BootId) -> Seen {
     Seen {
         node: NodeFact::NotYet,
-        host: HostSeen { boot_id: Ok(boot_id), triggers: Vec::new() },
+        host: HostSeen {
+            boot_id: Ok(boot_id),
+            triggers: Vec::new(),
+        },
         lock: LockSeen::default(),
         drain: None,
         attachments: None,
@@ -96,18 +102,26 @@ pub(super) fn first_sight(name: &str, run_id: RunId, boot_id: BootId) -> Seen {
 pub(super) fn present(fingerprint: &str) -> TriggerSeen {
     TriggerSeen {
         source: "sentinel:/run/reboot-needed".into(),
-        state: TriggerState::Present { fingerprint: print(fingerprint), reason: "kernel".into() },
+        state: TriggerState::Present {
+            fingerprint: print(fingerprint),
+            reason: "kernel".into(),
+        },
     }
 }
 
 pub(super) fn absent() -> TriggerSeen {
-    TriggerSeen { source: "sentinel:/run/reboot-needed".into(), state: TriggerState::Absent }
+    TriggerSeen {
+        source: "sentinel:/run/reboot-needed".into(),
+        state: TriggerState::Absent,
+    }
 }
 
 pub(super) fn unknown() -> TriggerSeen {
     TriggerSeen {
         source: "sentinel:/run/reboot-needed".into(),
-        state: TriggerState::Unknown { why: "permission denied".into() },
+        state: TriggerState::Unknown {
+            why: "permission denied".into(),
+        },
     }
 }
 
@@ -148,7 +162,10 @@ pub(super) fn seen(phase: Phase) -> Seen {
     });
     seen.run.owned = true;
     seen.lock.leases = Some(vec![ours()]);
-    seen.lock.count = Some(CountSeen { count: nobody_out(), taken: Duration::ZERO });
+    seen.lock.count = Some(CountSeen {
+        count: nobody_out(),
+        taken: Duration::ZERO,
+    });
     seen.drain = Some(drained());
     seen
 }
@@ -176,14 +193,31 @@ pub(super) fn nobody_out() -> crate::lock::Count {
 }
 
 pub(super) fn drained() -> DrainSeen {
-    let progress = crate::drain::Progress { listed: true, ..Default::default() };
-    DrainSeen { progress, drained_since: Some(Duration::ZERO) }
+    let progress = crate::drain::Progress {
+        listed: true,
+        ..Default::default()
+    };
+    DrainSeen {
+        progress,
+        drained_since: Some(Duration::ZERO),
+    }
 }
 
 pub(super) fn one_pod_left() -> DrainSeen {
-    let pod = crate::drain::PodRef { namespace: "a".into(), name: "p".into(), uid: "u".into() };
-    let progress = crate::drain::Progress { listed: true, waiting: vec![pod], ..Default::default() };
-    DrainSeen { progress, drained_since: None }
+    let pod = crate::drain::PodRef {
+        namespace: "a".into(),
+        name: "p".into(),
+        uid: "u".into(),
+    };
+    let progress = crate::drain::Progress {
+        listed: true,
+        waiting: vec![pod],
+        ..Default::default()
+    };
+    DrainSeen {
+        progress,
+        drained_since: None,
+    }
 }
 
 /// Changes the Node that is seen.
@@ -221,5 +255,9 @@ pub(super) fn written(decision: &Decision) -> &Record {
 }
 
 pub(super) fn has_event(decision: &Decision, reason: &str) -> bool {
-    decision.report.events.iter().any(|event| event.reason == reason)
+    decision
+        .report
+        .events
+        .iter()
+        .any(|event| event.reason == reason)
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::super::*;
 use super::kit::*;
+use crate::Now;
 use crate::limit::Limit;
 use crate::lock::{Count, HolderNode, LeaseSeen, Unavailable};
-use crate::Now;
 use crate::name::GroupName;
 
 fn waiting(leases: Vec<LeaseSeen>) -> Seen {
@@ -17,8 +17,14 @@ fn waiting(leases: Vec<LeaseSeen>) -> Seen {
 }
 
 fn over_budget() -> Count {
-    let unavailable = vec![Unavailable { name: "n2".into(), why: "not ready".into() }];
-    Count { unavailable, ..nobody_out() }
+    let unavailable = vec![Unavailable {
+        name: "n2".into(),
+        why: "not ready".into(),
+    }];
+    Count {
+        unavailable,
+        ..nobody_out()
+    }
 }
 
 #[test]
@@ -27,14 +33,20 @@ fn a_newcomer_that_finds_the_lease_free_bids_at_once_with_its_uid_and_version() 
     let [Action::Bid { lease, record }] = decision.actions.as_slice() else {
         panic!("{decision:?}");
     };
-    assert_eq!((lease.uid.as_str(), lease.resource_version.as_str()), ("uid-0", "1"));
+    assert_eq!(
+        (lease.uid.as_str(), lease.resource_version.as_str()),
+        ("uid-0", "1")
+    );
     assert_eq!(record.runs, [run(RUN)]);
     assert_eq!(record.node_uid.as_deref(), Some("uid-n1"));
 }
 
 #[test]
 fn who_was_not_called_leaves_the_first_second_to_others() {
-    let freed = LeaseSeen { freed_at: Some(Duration::from_secs(5)), ..free(0) };
+    let freed = LeaseSeen {
+        freed_at: Some(Duration::from_secs(5)),
+        ..free(0)
+    };
     let decision = decide(&waiting(vec![freed]), &config(), now(5));
     assert_eq!(decision.actions, []);
     assert!(decision.wake.unwrap().at >= Duration::from_secs(6));
@@ -42,16 +54,26 @@ fn who_was_not_called_leaves_the_first_second_to_others() {
 
 #[test]
 fn while_somebody_else_holds_nothing_is_sent_and_the_holder_is_named() {
-    let decision = decide(&waiting(vec![held(0, "n2", &["coordinator/x"])]), &config(), now(5));
+    let decision = decide(
+        &waiting(vec![held(0, "n2", &["coordinator/x"])]),
+        &config(),
+        now(5),
+    );
     assert_eq!(decision.actions, []);
-    assert!(decision.because.message.contains("node/n2"), "{}", decision.because.message);
+    assert!(
+        decision.because.message.contains("node/n2"),
+        "{}",
+        decision.because.message
+    );
 }
 
 #[test]
 fn a_lease_without_anybody_behind_it_is_broken_on_two_fresh_reads_only() {
     let mut seen = waiting(vec![held(0, "n2", &["coordinator/x"])]);
     let gone = HolderNode::Gone;
-    let there = HolderNode::There { uid: "uid-n2".into() };
+    let there = HolderNode::There {
+        uid: "uid-n2".into(),
+    };
     for (reads, version, broken) in [
         ([gone.clone(), gone.clone()], "1", true),
         ([gone.clone(), there.clone()], "1", false),
@@ -72,18 +94,34 @@ fn a_lease_without_anybody_behind_it_is_broken_on_two_fresh_reads_only() {
 
 #[test]
 fn the_holders_node_is_looked_at_seldom_and_one_that_cannot_be_judged_hides_no_other() {
-    let host = LeaseSeen { holder: crate::lock::HolderId::new("api/host").ok(), ..held(0, "x", &[]) };
+    let host = LeaseSeen {
+        holder: crate::lock::HolderId::new("api/host").ok(),
+        ..held(0, "x", &[])
+    };
     let mut seen = waiting(vec![host, held(1, "n2", &["coordinator/x"])]);
     seen.run.waiting_since = Some(Duration::ZERO);
-    let config = Config { max_unavailable: Limit::Count(2), ..config() };
+    let config = Config {
+        max_unavailable: Limit::Count(2),
+        ..config()
+    };
     let soon = decide(&seen, &config, now(5));
-    assert!(!soon.looks.iter().any(|look| matches!(look, Look::Holder { .. })));
-    let later = decide(&seen, &config, Now { mono: Duration::from_secs(61), ..now(61) });
-    let looked = later.looks.iter().find_map(|look| match look {
-        Look::Holder { lease } => Some(lease.name.clone()),
-        _ => None,
-    });
-    assert_eq!(looked.as_deref(), Some("dogwatch-default-1"));
+    assert!(
+        !soon
+            .looks
+            .iter()
+            .any(|look| matches!(look, Look::Holder { .. }))
+    );
+    let later = decide(
+        &seen,
+        &config,
+        Now {
+            mono: Duration::from_secs(61),
+            ..now(61)
+        },
+    );
+    let at_second =
+        |look: &Look| matches!(look, Look::Holder { lease } if lease.name == "dogwatch-default-1");
+    assert!(later.looks.iter().any(at_second));
 }
 
 #[test]
@@ -101,65 +139,155 @@ fn the_winner_counts_before_it_touches_anything() {
     let mut seen = waiting(vec![ours()]);
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(decision.actions, []);
-    assert!(decision.looks.iter().any(|look| matches!(look, Look::Count { .. })));
-    let stale = Count { for_resource_version: "0".into(), ..nobody_out() };
-    seen.lock.count = Some(CountSeen { count: stale, taken: Duration::ZERO });
-    assert_eq!(decide(&seen, &config(), now(5)).actions, [], "a count for an earlier win");
+    assert!(
+        decision
+            .looks
+            .iter()
+            .any(|look| matches!(look, Look::Count { .. }))
+    );
+    let stale = Count {
+        for_resource_version: "0".into(),
+        ..nobody_out()
+    };
+    seen.lock.count = Some(CountSeen {
+        count: stale,
+        taken: Duration::ZERO,
+    });
+    assert_eq!(
+        decide(&seen, &config(), now(5)).actions,
+        [],
+        "a count for an earlier win"
+    );
 }
 
 #[test]
 fn over_budget_the_lock_goes_back_and_the_next_bid_waits() {
     let mut seen = waiting(vec![ours()]);
-    seen.lock.count = Some(CountSeen { count: over_budget(), taken: Duration::ZERO });
+    seen.lock.count = Some(CountSeen {
+        count: over_budget(),
+        taken: Duration::ZERO,
+    });
     let decision = decide(&seen, &config(), now(5));
-    assert!(matches!(decision.actions.as_slice(), [Action::Release { over_budget: true, .. }]));
+    assert!(matches!(
+        decision.actions.as_slice(),
+        [Action::Release {
+            over_budget: true,
+            ..
+        }]
+    ));
     seen.lock.leases = Some(vec![free(0)]);
     seen.run.bid_after = Some(Duration::from_secs(9));
     let backing_off = decide(&seen, &config(), now(5));
-    assert_eq!((backing_off.actions, backing_off.wake.unwrap().at.as_secs()), (vec![], 9));
-    assert!(matches!(decide(&seen, &config(), now(9)).actions.as_slice(), [Action::Bid { .. }]));
+    assert_eq!(
+        (backing_off.actions, backing_off.wake.unwrap().at.as_secs()),
+        (vec![], 9)
+    );
+    assert!(matches!(
+        decide(&seen, &config(), now(9)).actions.as_slice(),
+        [Action::Bid { .. }]
+    ));
 }
 
 #[test]
 fn the_next_count_is_due_in_the_future_or_looked_for_now() {
-    let mut seen = waiting(vec![LeaseSeen { record: Some(fresh_record()), ..ours() }]);
-    let count = Count { higher_slot_undecided: true, ..over_budget() };
-    seen.lock.count = Some(CountSeen { count, taken: Duration::from_secs(4) });
-    let early = decide(&seen, &config(), Now { mono: Duration::from_millis(4_200), ..now(4) });
-    assert_eq!(early.wake.map(|wake| wake.at), Some(Duration::from_millis(4_500)));
+    let mut seen = waiting(vec![LeaseSeen {
+        record: Some(fresh_record()),
+        ..ours()
+    }]);
+    let count = Count {
+        higher_slot_undecided: true,
+        ..over_budget()
+    };
+    seen.lock.count = Some(CountSeen {
+        count,
+        taken: Duration::from_secs(4),
+    });
+    let early = decide(
+        &seen,
+        &config(),
+        Now {
+            mono: Duration::from_millis(4_200),
+            ..now(4)
+        },
+    );
+    assert_eq!(
+        early.wake.map(|wake| wake.at),
+        Some(Duration::from_millis(4_500))
+    );
     let due = decide(&seen, &config(), now(5));
-    assert!(due.looks.iter().any(|look| matches!(look, Look::Count { .. })));
+    assert!(
+        due.looks
+            .iter()
+            .any(|look| matches!(look, Look::Count { .. }))
+    );
     assert!(due.wake.is_none_or(|wake| wake.at > Duration::from_secs(5)));
 }
 
 fn fresh_record() -> crate::lock::LockRecord {
-    crate::lock::LockRecord { since: wall(4), ..ours().record.unwrap() }
+    crate::lock::LockRecord {
+        since: wall(4),
+        ..ours().record.unwrap()
+    }
 }
 
 #[test]
 fn the_smallest_maximum_among_bidder_and_holders_rules() {
-    let config = Config { max_unavailable: Limit::Count(5), ..config() };
+    let config = Config {
+        max_unavailable: Limit::Count(5),
+        ..config()
+    };
     let mut seen = waiting(vec![ours()]);
-    let count = Count { maxima: vec![1], ..over_budget() };
-    seen.lock.count = Some(CountSeen { count, taken: Duration::ZERO });
+    let count = Count {
+        maxima: vec![1],
+        ..over_budget()
+    };
+    seen.lock.count = Some(CountSeen {
+        count,
+        taken: Duration::ZERO,
+    });
     let decision = decide(&seen, &config, now(5));
-    assert!(matches!(decision.actions.as_slice(), [Action::Release { .. }]));
+    assert!(matches!(
+        decision.actions.as_slice(),
+        [Action::Release { .. }]
+    ));
 }
 
 #[test]
 fn a_percentage_needs_the_groups_size_first_and_is_worked_out_from_the_count() {
-    let config = Config { max_unavailable: Limit::Percent(50), ..config() };
+    let config = Config {
+        max_unavailable: Limit::Percent(50),
+        ..config()
+    };
     let mut seen = waiting(vec![ours()]);
     let sizeless = decide(&seen, &config, now(5));
-    assert!(sizeless.looks.iter().any(|look| matches!(look, Look::GroupSize { .. })));
-    assert!(!sizeless.looks.iter().any(|look| matches!(look, Look::Locks { .. })));
+    assert!(
+        sizeless
+            .looks
+            .iter()
+            .any(|look| matches!(look, Look::GroupSize { .. }))
+    );
+    assert!(
+        !sizeless
+            .looks
+            .iter()
+            .any(|look| matches!(look, Look::Locks { .. }))
+    );
     seen.lock.group_size = Some(4);
     let sized = decide(&seen, &config, now(5));
-    let two_slots = Look::Locks { group: GroupName::default_group(), slots: 2 };
+    let two_slots = Look::Locks {
+        group: GroupName::default_group(),
+        slots: 2,
+    };
     assert!(sized.looks.contains(&two_slots));
     for (members, goes) in [(4, true), (3, false)] {
-        let count = Count { members, ..over_budget() };
-        seen.lock.count = Some(CountSeen { count, taken: Duration::ZERO });
+        let count = Count {
+            members,
+            ..over_budget()
+        };
+        seen.lock.count = Some(CountSeen {
+            count,
+            taken: Duration::ZERO,
+        });
         let decision = decide(&seen, &config, now(5));
         let went = matches!(decision.actions.as_slice(), [Action::PatchNode(_)]);
         assert_eq!(went, goes, "{members} members, one of them out");
@@ -168,7 +296,10 @@ fn a_percentage_needs_the_groups_size_first_and_is_worked_out_from_the_count() {
 
 #[test]
 fn a_bid_of_unknown_end_is_settled_before_any_other_and_before_leaving() {
-    let config = Config { max_unavailable: Limit::Count(2), ..config() };
+    let config = Config {
+        max_unavailable: Limit::Count(2),
+        ..config()
+    };
     let mut seen = waiting(vec![free(0), free(1)]);
     seen.lock.unsettled = Some("dogwatch-default-1".into());
     for triggers in [vec![present("a")], vec![absent()]] {
@@ -187,8 +318,18 @@ fn a_node_that_was_moved_while_it_waited_releases_the_wrong_lock() {
     let mut seen = waiting(vec![ours()]);
     set(&mut seen, |node| node.group = GroupName::control_plane());
     let decision = decide(&seen, &config(), now(5));
-    assert!(matches!(decision.actions.as_slice(), [Action::Release { over_budget: false, .. }]));
-    assert_eq!(lock_group(&seen), Some(GroupName::default_group()), "where the lock is");
+    assert!(matches!(
+        decision.actions.as_slice(),
+        [Action::Release {
+            over_budget: false,
+            ..
+        }]
+    ));
+    assert_eq!(
+        lock_group(&seen),
+        Some(GroupName::default_group()),
+        "where the lock is"
+    );
     seen.lock.leases = Some(vec![]);
     assert_eq!(lock_group(&seen), Some(GroupName::control_plane()));
 }
@@ -200,8 +341,15 @@ fn a_node_that_was_moved_while_it_drains_keeps_the_lock_that_its_record_names() 
         set(&mut seen, |node| node.group = GroupName::control_plane());
         seen.lock.leases = None;
         let decision = decide(&seen, &config(), now(5));
-        let there = Look::Locks { group: GroupName::default_group(), slots: 1 };
-        assert!(decision.looks.contains(&there), "{phase:?}: {:?}", decision.looks);
+        let there = Look::Locks {
+            group: GroupName::default_group(),
+            slots: 1,
+        };
+        assert!(
+            decision.looks.contains(&there),
+            "{phase:?}: {:?}",
+            decision.looks
+        );
     }
 }
 
@@ -225,14 +373,24 @@ fn who_leaves_gives_up_its_own_id_only_once() {
     let mut seen = waiting(vec![held(0, "n1", &["api/x"])]);
     seen.host.triggers = vec![absent()];
     let decision = decide(&seen, &config(), now(5));
-    assert_eq!(patch(&decision).record, RecordChange::Remove, "the rest is the request's to free");
+    assert_eq!(
+        patch(&decision).record,
+        RecordChange::Remove,
+        "the rest is the request's to free"
+    );
 }
 
 #[test]
 fn a_group_that_is_blocked_for_long_is_an_event() {
     let seen = waiting(vec![held(0, "n2", &["coordinator/x"])]);
-    assert!(!has_event(&decide(&seen, &config(), now(3599)), reason::LOCK_HELD));
-    assert!(has_event(&decide(&seen, &config(), now(3600)), reason::LOCK_HELD));
+    assert!(!has_event(
+        &decide(&seen, &config(), now(3599)),
+        reason::LOCK_HELD
+    ));
+    assert!(has_event(
+        &decide(&seen, &config(), now(3600)),
+        reason::LOCK_HELD
+    ));
 }
 
 #[test]
@@ -240,9 +398,54 @@ fn what_asked_for_it_goes_while_waiting_then_the_lock_goes_before_the_record() {
     let mut seen = waiting(vec![ours()]);
     seen.host.triggers = vec![absent()];
     let first = decide(&seen, &config(), now(5));
-    assert!(matches!(first.actions.as_slice(), [Action::Release { over_budget: false, .. }]));
+    assert!(matches!(
+        first.actions.as_slice(),
+        [Action::Release {
+            over_budget: false,
+            ..
+        }]
+    ));
     seen.lock.leases = Some(vec![free(0)]);
     let then = decide(&seen, &config(), now(5));
     assert_eq!(patch(&then).record, RecordChange::Remove);
     assert_eq!(patch(&then).waiting_label, Some(false));
+}
+
+#[test]
+fn a_deleted_node_that_holds_a_slot_beside_the_one_given_back_is_looked_at_in_the_pause() {
+    let mut seen = waiting(vec![free(0), held(1, "n2", &["coordinator/x"])]);
+    seen.run.bid_after = Some(Duration::from_secs(9));
+    let decision = decide(&seen, &config(), now(5));
+    let at_second =
+        |look: &Look| matches!(look, Look::Holder { lease } if lease.name == "dogwatch-default-1");
+    assert!(decision.looks.iter().any(at_second), "{decision:?}");
+    seen.lock.holder = Some(HolderSeen {
+        lease: "dogwatch-default-1".into(),
+        resource_version: "1".into(),
+        reads: [HolderNode::Gone, HolderNode::Gone],
+        taken: Duration::from_secs(5),
+    });
+    let decision = decide(&seen, &config(), now(6));
+    assert!(
+        matches!(decision.actions.as_slice(), [Action::Break { .. }]),
+        "{decision:?}"
+    );
+}
+
+#[test]
+fn a_lock_that_was_taken_for_a_deleted_node_of_our_name_is_given_up_before_anybody_breaks_it() {
+    let mut seen = waiting(vec![ours()]);
+    seen.lock.count = Some(CountSeen {
+        count: nobody_out(),
+        taken: Duration::ZERO,
+    });
+    set(&mut seen, |node| node.uid = "made-anew".into());
+    let decision = decide(&seen, &config(), now(5));
+    assert!(matches!(
+        decision.actions.as_slice(),
+        [Action::Release {
+            over_budget: false,
+            ..
+        }]
+    ));
 }

@@ -9,12 +9,18 @@ use crate::Now;
 /// In phase `rebooting`, the intention answered at second 5.
 fn permitted() -> Seen {
     let mut seen = seen(Phase::Rebooting);
-    seen.run.permit = Some(Permit { attempt: 1, answered: Duration::from_secs(5) });
+    seen.run.permit = Some(Permit {
+        attempt: 1,
+        answered: Duration::from_secs(5),
+    });
     seen
 }
 
 fn starts(decision: &Decision) -> bool {
-    decision.actions.iter().any(|action| matches!(action, Action::Reboot { .. }))
+    decision
+        .actions
+        .iter()
+        .any(|action| matches!(action, Action::Reboot { .. }))
 }
 
 fn started(ended: Option<CommandEnd>) -> Seen {
@@ -27,40 +33,73 @@ fn started(ended: Option<CommandEnd>) -> Seen {
 fn the_intention_is_written_before_the_command_and_the_answer_starts_it() {
     let written_first = decide(&seen(Phase::Draining), &config(), now(5));
     assert!(!starts(&written_first));
-    assert_eq!((written(&written_first).phase, written(&written_first).attempts), (Phase::Rebooting, 1));
+    assert_eq!(
+        (
+            written(&written_first).phase,
+            written(&written_first).attempts
+        ),
+        (Phase::Rebooting, 1)
+    );
     assert!(starts(&decide(&permitted(), &config(), now(5))));
     let unanswered = decide(&seen(Phase::Rebooting), &config(), now(5));
-    assert_eq!(written(&unanswered).attempts, 1, "written again, for the same attempt");
+    assert_eq!(
+        written(&unanswered).attempts,
+        1,
+        "written again, for the same attempt"
+    );
 }
 
 #[test]
 fn the_command_starts_within_ten_seconds_of_the_answer_or_everything_is_checked_again() {
-    let in_time = Now { mono: Duration::from_millis(14_999), ..now(14) };
+    let in_time = Now {
+        mono: Duration::from_millis(14_999),
+        ..now(14)
+    };
     assert!(starts(&decide(&permitted(), &config(), in_time)));
     let late = decide(&permitted(), &config(), now(15));
-    assert_eq!((written(&late).phase, written(&late).since), (Phase::Rebooting, wall(15)));
+    assert_eq!(
+        (written(&late).phase, written(&late).since),
+        (Phase::Rebooting, wall(15))
+    );
 }
 
 #[test]
 fn the_step_that_starts_the_command_keeps_in_sight_what_it_was_decided_from() {
     let decision = decide(&permitted(), &config(), now(5));
     assert!(decision.looks.contains(&Look::Drain { delete: false }));
-    assert!(decision.looks.iter().any(|look| matches!(look, Look::Locks { .. })));
+    assert!(
+        decision
+            .looks
+            .iter()
+            .any(|look| matches!(look, Look::Locks { .. }))
+    );
 }
 
 #[test]
 fn just_before_the_command_any_obstacle_undoes() {
     type Change = fn(&mut Seen);
     let table: [(Change, &str); 3] = [
-        (|seen| set(seen, |node| node.unschedulable = false), reason::VETOED),
-        (|seen| seen.lock.leases = Some(vec![free(0)]), reason::LOCK_LOST),
-        (|seen| seen.host.triggers = vec![absent()], reason::TRIGGER_GONE),
+        (
+            |seen| set(seen, |node| node.unschedulable = false),
+            reason::VETOED,
+        ),
+        (
+            |seen| seen.lock.leases = Some(vec![free(0)]),
+            reason::LOCK_LOST,
+        ),
+        (
+            |seen| seen.host.triggers = vec![absent()],
+            reason::TRIGGER_GONE,
+        ),
     ];
     for (change, why) in table {
         let mut seen = permitted();
         change(&mut seen);
         let decision = decide(&seen, &config(), now(6));
-        assert_eq!((written(&decision).phase, decision.because.reason), (Phase::Waiting, why));
+        assert_eq!(
+            (written(&decision).phase, decision.because.reason),
+            (Phase::Waiting, why)
+        );
         assert_eq!(written(&decision).attempts, 0);
     }
 }
@@ -70,11 +109,18 @@ fn a_pod_that_came_back_is_drained_first_and_the_attempt_never_was() {
     let mut seen = permitted();
     seen.drain = Some(one_pod_left());
     let decision = decide(&seen, &config(), now(6));
-    assert_eq!((written(&decision).phase, written(&decision).attempts), (Phase::Draining, 0));
+    assert_eq!(
+        (written(&decision).phase, written(&decision).attempts),
+        (Phase::Draining, 0)
+    );
     for unknown in [None, Some(DrainSeen::default())] {
         seen.drain = unknown;
         let decision = decide(&seen, &config(), now(6));
-        assert_eq!(decision.actions, [], "a list that is not complete says nothing");
+        assert_eq!(
+            decision.actions,
+            [],
+            "a list that is not complete says nothing"
+        );
     }
 }
 
@@ -100,13 +146,20 @@ fn a_deleted_drain_is_still_drained() {
 
 #[test]
 fn once_started_it_waits_whatever_happens_to_cordon_lock_and_trigger() {
-    for ended in [None, Some(CommandEnd::Success), Some(CommandEnd::Failure("exit status: 1".into()))] {
+    for ended in [
+        None,
+        Some(CommandEnd::Success),
+        Some(CommandEnd::Failure("exit status: 1".into())),
+    ] {
         let mut seen = started(ended);
         set(&mut seen, |node| node.unschedulable = false);
         seen.lock.leases = Some(vec![free(0)]);
         seen.host.triggers = vec![absent()];
         let decision = decide(&seen, &config(), now(6));
-        assert_eq!((decision.actions, decision.wake.unwrap().at.as_secs()), (vec![], 1800));
+        assert_eq!(
+            (decision.actions, decision.wake.unwrap().at.as_secs()),
+            (vec![], 1800)
+        );
     }
 }
 
@@ -115,9 +168,15 @@ fn a_run_that_finds_the_record_waits_too_and_runs_the_command_again_only_after_t
     let mut seen = seen(Phase::Rebooting);
     seen.run.adopted_attempt = Some(1);
     let waits = decide(&seen, &config(), now(1799));
-    assert_eq!((waits.actions, waits.wake.unwrap().at.as_secs()), (vec![], 1800));
+    assert_eq!(
+        (waits.actions, waits.wake.unwrap().at.as_secs()),
+        (vec![], 1800)
+    );
     let again = decide(&seen, &config(), now(1800));
-    assert_eq!((written(&again).phase, written(&again).attempts), (Phase::Rebooting, 2));
+    assert_eq!(
+        (written(&again).phase, written(&again).attempts),
+        (Phase::Rebooting, 2)
+    );
     assert!(has_event(&again, reason::REBOOTING));
 }
 
@@ -125,9 +184,15 @@ fn a_run_that_finds_the_record_waits_too_and_runs_the_command_again_only_after_t
 fn after_the_last_attempt_cordon_and_lock_stay_and_it_stays_said() {
     let mut seen = started(None);
     set_record(&mut seen, |record| record.attempts = 2);
-    seen.run.command = CommandSeen::Started { attempt: 2, ended: None };
+    seen.run.command = CommandSeen::Started {
+        attempt: 2,
+        ended: None,
+    };
     let decision = decide(&seen, &config(), now(1800));
-    assert_eq!((decision.actions.as_slice(), decision.because.reason), (&[][..], reason::REBOOT_FAILED));
+    assert_eq!(
+        (decision.actions.as_slice(), decision.because.reason),
+        (&[][..], reason::REBOOT_FAILED)
+    );
     assert!(has_event(&decision, reason::REBOOT_FAILED));
     assert!(decision.because.message.contains("dogwatch abort n1"));
 }
@@ -145,16 +210,26 @@ fn an_obstacle_to_the_next_attempt_undoes_nothing_and_is_said_as_a_failure() {
         let mut seen = started(None);
         change(&mut seen);
         let decision = decide(&seen, &config(), now(1800 + 3600));
-        assert_eq!((decision.actions, decision.because.reason), (vec![], reason::REBOOT_FAILED), "{index}");
+        assert_eq!(
+            (decision.actions, decision.because.reason),
+            (vec![], reason::REBOOT_FAILED),
+            "{index}"
+        );
     }
 }
 
 #[test]
 fn a_command_that_could_not_be_started_is_none_and_everything_is_undone() {
     let mut seen = permitted();
-    seen.run.command = CommandSeen::FailedToStart { attempt: 1, why: "no such file".into() };
+    seen.run.command = CommandSeen::FailedToStart {
+        attempt: 1,
+        why: "no such file".into(),
+    };
     let decision = decide(&seen, &config(), now(6));
-    assert_eq!((written(&decision).phase, patch(&decision).unschedulable), (Phase::Waiting, Some(false)));
+    assert_eq!(
+        (written(&decision).phase, patch(&decision).unschedulable),
+        (Phase::Waiting, Some(false))
+    );
     assert!(decision.because.message.contains("no such file"));
 }
 
@@ -162,7 +237,10 @@ fn a_command_that_could_not_be_started_is_none_and_everything_is_undone() {
 fn a_second_command_that_could_not_be_started_undoes_nothing() {
     let mut seen = permitted();
     set_record(&mut seen, |record| record.attempts = 2);
-    seen.run.command = CommandSeen::FailedToStart { attempt: 2, why: "no such file".into() };
+    seen.run.command = CommandSeen::FailedToStart {
+        attempt: 2,
+        why: "no such file".into(),
+    };
     assert_eq!(decide(&seen, &config(), now(6)).actions, []);
 }
 
@@ -174,7 +252,11 @@ fn a_new_boot_ends_it_in_every_phase_even_after_it_failed() {
         set_record(&mut seen, |record| record.attempts = 2);
         let decision = decide(&seen, &config(), now(9000));
         assert_eq!(written(&decision).phase, Phase::Returning, "{phase:?}");
-        assert_eq!(patch(&decision).unschedulable, None, "not before it is Ready");
+        assert_eq!(
+            patch(&decision).unschedulable,
+            None,
+            "not before it is Ready"
+        );
     }
 }
 

@@ -5,9 +5,19 @@ use super::kit::*;
 use crate::condition::Status;
 
 fn conditions(decision: &Decision) -> Vec<(&'static str, bool)> {
-    let named = ["MaintenancePlanned", "DrainInProgress", "Drained", "MaintenanceInProgress"];
+    let named = [
+        "MaintenancePlanned",
+        "DrainInProgress",
+        "Drained",
+        "MaintenanceInProgress",
+    ];
     let status = |kind: &&str| {
-        let found = decision.report.conditions.iter().find(|c| c.kind == *kind).unwrap();
+        let found = decision
+            .report
+            .conditions
+            .iter()
+            .find(|c| c.kind == *kind)
+            .unwrap();
         (found.kind, found.status == Status::True)
     };
     named.iter().map(status).collect()
@@ -23,7 +33,11 @@ fn phases_show_as_conditions() {
     ];
     for (phase, expected) in table {
         let shown = conditions(&decide(&seen(phase), &config(), now(5)));
-        assert_eq!(shown.iter().map(|(_, status)| *status).collect::<Vec<_>>(), expected, "{phase:?}");
+        assert_eq!(
+            shown.iter().map(|(_, status)| *status).collect::<Vec<_>>(),
+            expected,
+            "{phase:?}"
+        );
     }
 }
 
@@ -43,13 +57,24 @@ fn afterwards_they_are_false_with_the_outcome_as_reason() {
     set(&mut seen, |node| node.last = Parsed::Is(last));
     let decision = decide(&seen, &config(), now(5));
     assert!(conditions(&decision).iter().all(|(_, status)| !status));
-    let reasons = decision.report.conditions.iter().skip(1).take(3).map(|c| c.reason.as_str());
+    let reasons = decision
+        .report
+        .conditions
+        .iter()
+        .skip(1)
+        .take(3)
+        .map(|c| c.reason.as_str());
     assert_eq!(reasons.collect::<Vec<_>>(), ["Rebooted"; 3]);
 }
 
 #[test]
 fn every_phase_has_its_event_and_every_decision_its_reason() {
-    for phase in [Phase::Waiting, Phase::Draining, Phase::Rebooting, Phase::Returning] {
+    for phase in [
+        Phase::Waiting,
+        Phase::Draining,
+        Phase::Rebooting,
+        Phase::Returning,
+    ] {
         let decision = decide(&seen(phase), &config(), now(5));
         assert!(!decision.report.events.is_empty(), "{phase:?}");
         assert!(!decision.because.message.is_empty(), "{phase:?}");
@@ -62,6 +87,11 @@ fn what_keeps_an_observer_from_its_work_is_part_of_the_reason() {
     seen.drain = None;
     seen.trouble.insert("watching pods", "403 Forbidden".into());
     let decision = decide(&seen, &config(), now(5));
-    assert!(decision.because.message.contains("watching pods: 403 Forbidden"));
+    assert!(
+        decision
+            .because
+            .message
+            .contains("watching pods: 403 Forbidden")
+    );
     assert!(has_event(&decision, reason::TROUBLE));
 }

@@ -24,16 +24,28 @@ fn at_gates(shut: Option<&[&str]>) -> Seen {
 }
 
 fn releases(decision: &Decision) -> bool {
-    matches!(decision.actions.as_slice(), [Action::Release { over_budget: false, .. }])
+    matches!(
+        decision.actions.as_slice(),
+        [Action::Release {
+            over_budget: false,
+            ..
+        }]
+    )
 }
 
 #[test]
 fn ready_for_the_settle_time_comes_before_everything() {
     let mut unready = back();
     unready.run.ready_since = None;
-    assert_eq!(decide(&unready, &config(), now(100)).because.reason, reason::AWAITING_READY);
+    assert_eq!(
+        decide(&unready, &config(), now(100)).because.reason,
+        reason::AWAITING_READY
+    );
     let settling = decide(&back(), &config(), now(39));
-    assert_eq!((settling.actions, settling.wake.unwrap().at.as_secs()), (vec![], 40));
+    assert_eq!(
+        (settling.actions, settling.wake.unwrap().at.as_secs()),
+        (vec![], 40)
+    );
     let settled = decide(&back(), &config(), now(40));
     assert_eq!(patch(&settled).unschedulable, Some(false));
     assert!(!written(&settled).cordoned_by_us);
@@ -48,7 +60,13 @@ fn only_our_own_cordon_is_undone() {
     let mut undone_already = back();
     set(&mut undone_already, |node| node.unschedulable = false);
     let decision = decide(&undone_already, &config(), now(40));
-    assert_eq!((patch(&decision).unschedulable, written(&decision).cordoned_by_us), (None, false));
+    assert_eq!(
+        (
+            patch(&decision).unschedulable,
+            written(&decision).cordoned_by_us
+        ),
+        (None, false)
+    );
 }
 
 #[test]
@@ -63,9 +81,14 @@ fn a_cordon_that_somebody_asked_to_keep_stays_and_the_lock_goes_all_the_same() {
 fn the_gates_are_asked_after_the_uncordon_and_hold_the_lock() {
     let unknown = decide(&at_gates(None), &config(), now(40));
     assert_eq!(unknown.actions, []);
-    assert!(unknown.looks.contains(&Look::Gates { budgets: vec!["a/pdb".into()] }));
+    assert!(unknown.looks.contains(&Look::Gates {
+        budgets: vec!["a/pdb".into()]
+    }));
     let shut = decide(&at_gates(Some(&["a/pdb is short"])), &config(), now(40));
-    assert_eq!((shut.actions, shut.because.message), (vec![], "a/pdb is short".into()));
+    assert_eq!(
+        (shut.actions, shut.because.message),
+        (vec![], "a/pdb is short".into())
+    );
     assert!(releases(&decide(&at_gates(Some(&[])), &config(), now(40))));
 }
 
@@ -75,25 +98,41 @@ fn gates_and_lock_stay_in_sight_together_until_the_record_is_gone() {
     for leases in [None, Some(vec![ours()]), Some(vec![free(0)])] {
         seen.lock.leases = leases;
         let looks = decide(&seen, &config(), now(40)).looks;
-        assert!(looks.iter().any(|look| matches!(look, Look::Gates { .. })), "{looks:?}");
-        assert!(looks.iter().any(|look| matches!(look, Look::Locks { .. })), "{looks:?}");
+        assert!(
+            looks.iter().any(|look| matches!(look, Look::Gates { .. })),
+            "{looks:?}"
+        );
+        assert!(
+            looks.iter().any(|look| matches!(look, Look::Locks { .. })),
+            "{looks:?}"
+        );
     }
 }
 
 #[test]
 fn past_the_gates_deadline_the_lock_stays_by_default_and_it_is_said() {
     let decision = decide(&at_gates(Some(&["short"])), &config(), now(2000));
-    assert_eq!((decision.actions.as_slice(), decision.because.reason), (&[][..], reason::GATES_TIMED_OUT));
+    assert_eq!(
+        (decision.actions.as_slice(), decision.because.reason),
+        (&[][..], reason::GATES_TIMED_OUT)
+    );
     assert!(has_event(&decision, reason::GATES_TIMED_OUT));
 }
 
 #[test]
 fn past_the_gates_deadline_the_lock_goes_if_policy_says_so_but_not_before_they_had_their_time() {
-    let config = Config { on_gate_timeout: OnGateTimeout::Release, ..config() };
+    let config = Config {
+        on_gate_timeout: OnGateTimeout::Release,
+        ..config()
+    };
     let mut seen = at_gates(Some(&["short"]));
     seen.run.ready_since = Some(Duration::from_secs(1970));
     let waits = decide(&seen, &config, now(2000));
-    assert_eq!(waits.actions, [], "Ready late, but the gates were just asked");
+    assert_eq!(
+        waits.actions,
+        [],
+        "Ready late, but the gates were just asked"
+    );
     let goes = decide(&seen, &config, now(2900));
     assert!(releases(&goes));
     assert!(has_event(&goes, reason::GATES_TIMED_OUT));
@@ -105,8 +144,14 @@ fn the_lock_goes_before_the_record_and_the_record_leaves_the_outcome() {
     seen.lock.leases = Some(vec![free(0)]);
     let decision = decide(&seen, &config(), now(40));
     let last = patch(&decision).last.as_ref().unwrap();
-    assert_eq!((&patch(&decision).record, last.outcome), (&RecordChange::Remove, Outcome::Rebooted));
-    assert_eq!((&last.old_boot_id, &last.new_boot_id), (&boot("boot-1"), &boot("boot-2")));
+    assert_eq!(
+        (&patch(&decision).record, last.outcome),
+        (&RecordChange::Remove, Outcome::Rebooted)
+    );
+    assert_eq!(
+        (&last.old_boot_id, &last.new_boot_id),
+        (&boot("boot-1"), &boot("boot-2"))
+    );
     assert_eq!(last.fingerprints, record(Phase::Waiting).serves);
     assert!(has_event(&decision, reason::FINISHED));
 }
@@ -116,7 +161,10 @@ fn a_node_that_does_not_come_back_in_time_is_said_and_keeps_its_lock() {
     let mut seen = back();
     seen.run.ready_since = None;
     let decision = decide(&seen, &config(), now(900));
-    assert_eq!((decision.actions.as_slice(), decision.because.reason), (&[][..], reason::GATES_TIMED_OUT));
+    assert_eq!(
+        (decision.actions.as_slice(), decision.because.reason),
+        (&[][..], reason::GATES_TIMED_OUT)
+    );
 }
 
 #[test]

@@ -12,9 +12,17 @@ fn of_older_run(phase: Phase) -> Seen {
 
 #[test]
 fn a_new_run_takes_the_record_over_before_anything_else() {
-    for phase in [Phase::Waiting, Phase::Draining, Phase::Rebooting, Phase::Returning] {
+    for phase in [
+        Phase::Waiting,
+        Phase::Draining,
+        Phase::Rebooting,
+        Phase::Returning,
+    ] {
         let decision = decide(&of_older_run(phase), &config(), now(5));
-        let adopted = Record { run: run(RUN), ..record(phase) };
+        let adopted = Record {
+            run: run(RUN),
+            ..record(phase)
+        };
         assert_eq!(written(&decision), &adopted, "{phase:?}");
         assert_eq!(patch(&decision).unschedulable, None);
     }
@@ -25,20 +33,31 @@ fn a_run_whose_record_was_taken_over_stops() {
     let mut seen = of_older_run(Phase::Draining);
     seen.run.owned = true;
     let decision = decide(&seen, &config(), now(5));
-    assert_eq!(decision.actions, [Action::Stop { by: "coordinator/a".into() }]);
+    assert_eq!(
+        decision.actions,
+        [Action::Stop {
+            by: "coordinator/a".into()
+        }]
+    );
 }
 
 #[test]
 fn an_adopted_attempt_gives_no_permit_even_if_the_answer_was_lost() {
     let mut seen = of_older_run(Phase::Rebooting);
     let decision = decide(&seen, &config(), now(5));
-    let standing = Record { run: run("coordinator/a"), ..record(Phase::Rebooting) };
+    let standing = Record {
+        run: run("coordinator/a"),
+        ..record(Phase::Rebooting)
+    };
     seen.run.sending(Some(&standing), patch(&decision));
     // The answer is lost; the watch shows the record as if it were ours.
     seen.run.saw(Some(written(&decision)), now(6));
     set_record(&mut seen, |record| record.run = run(RUN));
     let next = decide(&seen, &config(), now(6));
-    assert_eq!((next.actions, next.because.reason), (vec![], reason::AWAITING_REBOOT));
+    assert_eq!(
+        (next.actions, next.because.reason),
+        (vec![], reason::AWAITING_REBOOT)
+    );
     seen.run.answered(patch(&decision), now(7));
     assert_eq!(seen.run.permit, None);
 }
@@ -50,16 +69,31 @@ fn only_the_answer_gives_the_permit_and_it_is_for_that_attempt() {
     run.sending(Some(&record(Phase::Draining)), patch(&decision));
     assert_eq!(run.permit, None);
     run.saw(Some(written(&decision)), now(6));
-    assert_eq!(run.permit, None, "the watch shows what was written, not when it was answered");
+    assert_eq!(
+        run.permit, None,
+        "the watch shows what was written, not when it was answered"
+    );
     run.answered(patch(&decision), now(7));
-    assert_eq!(run.permit, Some(Permit { attempt: 1, answered: now(7).mono }));
+    assert_eq!(
+        run.permit,
+        Some(Permit {
+            attempt: 1,
+            answered: now(7).mono
+        })
+    );
 }
 
 #[test]
 fn a_command_of_an_undone_reboot_does_not_stand_for_the_next_ones() {
     for command in [
-        CommandSeen::FailedToStart { attempt: 1, why: "no such file".into() },
-        CommandSeen::Started { attempt: 1, ended: None },
+        CommandSeen::FailedToStart {
+            attempt: 1,
+            why: "no such file".into(),
+        },
+        CommandSeen::Started {
+            attempt: 1,
+            ended: None,
+        },
     ] {
         let mut run = seen(Phase::Rebooting).run;
         run.command = command.clone();
@@ -72,7 +106,10 @@ fn a_command_of_an_undone_reboot_does_not_stand_for_the_next_ones() {
 
 #[test]
 fn a_node_that_is_not_there_is_said_and_nothing_is_done() {
-    for (fact, why) in [(NodeFact::NotYet, reason::NODE_NOT_SEEN), (NodeFact::Gone, reason::NODE_GONE)] {
+    for (fact, why) in [
+        (NodeFact::NotYet, reason::NODE_NOT_SEEN),
+        (NodeFact::Gone, reason::NODE_GONE),
+    ] {
         let mut seen = idle();
         seen.node = fact;
         let decision = decide(&seen, &config(), now(5));
@@ -84,7 +121,17 @@ fn a_node_that_is_not_there_is_said_and_nothing_is_done() {
 fn the_record_reads_back_as_it_was_written_under_its_public_names() {
     let record = record(Phase::Draining);
     let text = serde_json::to_string(&record).unwrap();
-    for name in ["phase", "run", "since", "trigger", "bootId", "cordonedByUs", "lease", "attempts", "message"] {
+    for name in [
+        "phase",
+        "run",
+        "since",
+        "trigger",
+        "bootId",
+        "cordonedByUs",
+        "lease",
+        "attempts",
+        "message",
+    ] {
         assert!(text.contains(&format!("\"{name}\":")), "{name} in {text}");
     }
     assert_eq!(Parsed::read(Some(&text)), Parsed::Is(record));

@@ -4,7 +4,11 @@ use super::super::*;
 use super::kit::*;
 
 fn request(not_before: Option<jiff::Timestamp>) -> Parsed<Request> {
-    Parsed::Is(Request { reason: "patch".into(), requester: "me".into(), not_before })
+    Parsed::Is(Request {
+        reason: "patch".into(),
+        requester: "me".into(),
+        not_before,
+    })
 }
 
 fn last(fingerprints: &[(&str, &str)]) -> LastReboot {
@@ -15,7 +19,10 @@ fn last(fingerprints: &[(&str, &str)]) -> LastReboot {
         old_boot_id: boot("boot-0"),
         new_boot_id: boot("boot-1"),
         trigger: record(Phase::Waiting).trigger,
-        fingerprints: fingerprints.iter().map(|(s, f)| ((*s).to_owned(), print(f))).collect(),
+        fingerprints: fingerprints
+            .iter()
+            .map(|(s, f)| ((*s).to_owned(), print(f)))
+            .collect(),
     }
 }
 
@@ -25,11 +32,23 @@ const SENTINEL: &str = "sentinel:/run/reboot-needed";
 fn a_sentinel_makes_a_plan_that_waits_and_looks_at_the_lock_at_once() {
     let decision = decide(&idle(), &config(), now(5));
     let record = written(&decision);
-    assert_eq!((record.phase, record.attempts, record.cordoned_by_us), (Phase::Waiting, 0, false));
+    assert_eq!(
+        (record.phase, record.attempts, record.cordoned_by_us),
+        (Phase::Waiting, 0, false)
+    );
     assert_eq!(record.serves.get(SENTINEL), Some(&print("a")));
     assert_eq!(patch(&decision).waiting_label, Some(true));
-    assert_eq!(patch(&decision).unschedulable, None, "nothing is touched yet");
-    assert!(decision.looks.iter().any(|look| matches!(look, Look::Locks { .. })));
+    assert_eq!(
+        patch(&decision).unschedulable,
+        None,
+        "nothing is touched yet"
+    );
+    assert!(
+        decision
+            .looks
+            .iter()
+            .any(|look| matches!(look, Look::Locks { .. }))
+    );
 }
 
 #[test]
@@ -37,7 +56,20 @@ fn an_idle_node_does_nothing_and_looks_at_nothing() {
     let mut seen = idle();
     seen.host.triggers = vec![absent()];
     let decision = decide(&seen, &config(), now(5));
-    assert_eq!((decision.actions, decision.looks, decision.wake), (vec![], vec![], None));
+    assert_eq!(
+        (decision.actions, decision.looks, decision.wake),
+        (vec![], vec![], None)
+    );
+}
+
+#[test]
+fn a_label_without_a_record_is_removed_so_that_nobody_calls_who_does_not_wait() {
+    let mut seen = idle();
+    seen.host.triggers = vec![absent()];
+    set(&mut seen, |node| node.waiting_label = true);
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!(patch(&decision).waiting_label, Some(false));
+    assert_eq!(patch(&decision).record, RecordChange::Remove);
 }
 
 #[test]
@@ -86,7 +118,9 @@ fn a_request_for_later_is_looked_at_again_in_case_the_clock_is_set() {
 fn a_bad_request_is_reported_and_left_alone() {
     let mut seen = idle();
     seen.host.triggers = vec![absent()];
-    set(&mut seen, |node| node.request = Parsed::Bad { why: "eof".into() });
+    set(&mut seen, |node| {
+        node.request = Parsed::Bad { why: "eof".into() };
+    });
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(decision.actions, []);
     assert!(has_event(&decision, reason::REQUEST_UNREADABLE));
@@ -96,28 +130,49 @@ fn a_bad_request_is_reported_and_left_alone() {
 fn a_request_that_becomes_unreadable_under_way_has_not_gone() {
     let mut seen = super::kit::seen(Phase::Draining);
     seen.host.triggers = vec![absent()];
-    set(&mut seen, |node| node.request = Parsed::Bad { why: "eof".into() });
-    set_record(&mut seen, |record| record.serves = [("request".to_owned(), print("r"))].into());
-    assert_ne!(decide(&seen, &config(), now(5)).because.reason, reason::TRIGGER_GONE);
+    set(&mut seen, |node| {
+        node.request = Parsed::Bad { why: "eof".into() };
+    });
+    set_record(&mut seen, |record| {
+        record.serves = [("request".to_owned(), print("r"))].into();
+    });
+    assert_ne!(
+        decide(&seen, &config(), now(5)).because.reason,
+        reason::TRIGGER_GONE
+    );
 }
 
 #[test]
 fn a_trigger_that_survived_its_boot_causes_no_other_until_it_is_touched_anew() {
     let mut seen = idle();
-    set(&mut seen, |node| node.last = Parsed::Is(last(&[(SENTINEL, "a")])));
+    set(&mut seen, |node| {
+        node.last = Parsed::Is(last(&[(SENTINEL, "a")]));
+    });
     let survived = decide(&seen, &config(), now(5));
     assert_eq!(survived.actions, []);
-    let said = survived.report.conditions.iter().find(|c| c.kind == "SentinelSurvivedReboot").unwrap();
+    let said = survived
+        .report
+        .conditions
+        .iter()
+        .find(|c| c.kind == "SentinelSurvivedReboot")
+        .unwrap();
     assert_eq!(said.status, crate::condition::Status::True);
     seen.host.triggers = vec![present("b")];
-    assert_eq!(written(&decide(&seen, &config(), now(5))).phase, Phase::Waiting);
+    assert_eq!(
+        written(&decide(&seen, &config(), now(5))).phase,
+        Phase::Waiting
+    );
 }
 
 #[test]
 fn a_survivor_stays_served_after_the_next_reboot_for_another_reason() {
     let mut seen = finished();
-    set(&mut seen, |node| node.last = Parsed::Is(last(&[(SENTINEL, "a"), ("request", "old")])));
-    set_record(&mut seen, |record| record.serves = [("request".to_owned(), print("r"))].into());
+    set(&mut seen, |node| {
+        node.last = Parsed::Is(last(&[(SENTINEL, "a"), ("request", "old")]));
+    });
+    set_record(&mut seen, |record| {
+        record.serves = [("request".to_owned(), print("r"))].into();
+    });
     let decision = decide(&seen, &config(), now(60));
     let kept = &patch(&decision).last.as_ref().unwrap().fingerprints;
     assert_eq!(kept.get(SENTINEL), Some(&print("a")));
@@ -128,12 +183,18 @@ fn a_survivor_stays_served_after_the_next_reboot_for_another_reason() {
 fn a_served_request_is_removed_and_one_that_came_meanwhile_is_not() {
     for (there, removed) in [("r", true), ("newer", false)] {
         let mut seen = finished();
-        set_record(&mut seen, |record| record.serves = [("request".to_owned(), print("r"))].into());
+        set_record(&mut seen, |record| {
+            record.serves = [("request".to_owned(), print("r"))].into();
+        });
         set(&mut seen, |node| {
             node.request = request(None);
             node.request_fingerprint = Some(print(there));
         });
-        assert_eq!(patch(&decide(&seen, &config(), now(60))).remove_request, removed, "{there}");
+        assert_eq!(
+            patch(&decide(&seen, &config(), now(60))).remove_request,
+            removed,
+            "{there}"
+        );
     }
 }
 
@@ -142,7 +203,9 @@ fn a_withdrawn_reboot_keeps_what_the_last_real_one_served() {
     let mut seen = super::kit::seen(Phase::Waiting);
     seen.host.triggers = vec![absent()];
     seen.lock.leases = Some(vec![free(0)]);
-    set(&mut seen, |node| node.last = Parsed::Is(last(&[(SENTINEL, "a")])));
+    set(&mut seen, |node| {
+        node.last = Parsed::Is(last(&[(SENTINEL, "a")]));
+    });
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(patch(&decision).record, RecordChange::Remove);
     assert_eq!(patch(&decision).last, None);
@@ -160,7 +223,9 @@ fn without_a_boot_id_nothing_is_begun_and_it_is_said() {
 #[test]
 fn an_unreadable_record_stops_everything_and_is_left_alone() {
     let mut seen = idle();
-    set(&mut seen, |node| node.record = Parsed::Bad { why: "eof".into() });
+    set(&mut seen, |node| {
+        node.record = Parsed::Bad { why: "eof".into() };
+    });
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(decision.actions, []);
     assert_eq!(decision.because.reason, reason::RECORD_UNREADABLE);

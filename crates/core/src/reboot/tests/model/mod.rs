@@ -1,7 +1,9 @@
 //! A model world: one to four nodes, their hosts and coordinators, and a network and people that
 //! choose the worst moments. S1, S3, S4, S5 hold after each step; S6 once the world is quiet.
 
+mod acts;
 mod process;
+mod promises;
 mod quiet;
 mod server;
 mod world;
@@ -16,15 +18,29 @@ use world::{Fate, World};
 /// What happens next, to which node. Numbers choose among what is possible.
 #[derive(Debug, Clone)]
 enum Happens {
-    Sees { process: usize, age: usize },
-    Counts { process: usize },
-    Acts { process: usize, fate: Fate },
+    Sees {
+        process: usize,
+        age: usize,
+    },
+    Counts {
+        process: usize,
+    },
+    Acts {
+        process: usize,
+        fate: Fate,
+    },
     /// It sees, counts, sees and acts, several times over.
-    Works { turns: u8 },
+    Works {
+        turns: u8,
+    },
     Starts,
-    Crashes { process: usize },
+    Crashes {
+        process: usize,
+    },
     /// The kernel boots; by itself only if `surprise`.
-    Boots { surprise: bool },
+    Boots {
+        surprise: bool,
+    },
     Kubelet,
     Touches,
     Removes,
@@ -34,10 +50,19 @@ enum Happens {
     PodGoes,
     PodComes,
     Refuses,
-    Passes { seconds: u64 },
-    ClockSet { ahead: i64 },
-    Arrives { which: usize },
-    Unlocks,
+    Passes {
+        seconds: u64,
+    },
+    ClockSet {
+        ahead: i64,
+    },
+    Arrives {
+        which: usize,
+    },
+    /// By force; or the Lease is deleted, and made anew.
+    Unlocks {
+        anew: bool,
+    },
 }
 
 fn fate() -> impl Strategy<Value = Fate> {
@@ -119,9 +144,12 @@ impl World {
             Happens::Passes { seconds } => self.mono += Duration::from_secs(seconds),
             Happens::ClockSet { ahead } => self.hosts[node].wall_ahead = ahead,
             Happens::Arrives { which } => self.arrive(which),
-            Happens::Unlocks => {
+            Happens::Unlocks { anew } => {
                 self.forced_unlock = true;
                 self.unlock(node);
+                if anew {
+                    self.server.make_leases_anew();
+                }
             }
         }
         self.check_budget();
@@ -129,7 +157,11 @@ impl World {
 }
 
 fn on_timeout() -> impl Strategy<Value = OnTimeout> {
-    prop_oneof![Just(OnTimeout::Abort), Just(OnTimeout::Delete), Just(OnTimeout::Force)]
+    prop_oneof![
+        Just(OnTimeout::Abort),
+        Just(OnTimeout::Delete),
+        Just(OnTimeout::Force)
+    ]
 }
 
 proptest! {
@@ -153,11 +185,12 @@ proptest! {
     #[test]
     fn a_lock_taken_away_by_a_person_hurts_no_other_promise(
         nodes in 1_usize..4,
+        anew: bool,
         before in prop::collection::vec(happens(), 1..80),
         after in prop::collection::vec(happens(), 1..80),
     ) {
         let mut world = World::new(nodes, 1, true, OnTimeout::Abort);
-        for (node, what) in before.iter().chain([&(0, Happens::Unlocks)]).chain(&after) {
+        for (node, what) in before.iter().chain([&(0, Happens::Unlocks { anew })]).chain(&after) {
             world.happens(*node, what);
         }
         world.comes_to_its_end();

@@ -22,7 +22,13 @@ pub(super) struct Process {
 impl Process {
     pub(super) fn new(name: &str, run: RunId, boot: BootId) -> Self {
         let seen = kit::first_sight(name, run, boot);
-        Self { seen, looks: Vec::new(), counted: None, stopped: false, give_backs: 0 }
+        Self {
+            seen,
+            looks: Vec::new(),
+            counted: None,
+            stopped: false,
+            give_backs: 0,
+        }
     }
 
     pub(super) fn decide(&mut self, config: &Config, now: Now) -> Decision {
@@ -73,7 +79,7 @@ impl Process {
 
     pub(super) fn saw_lease(&mut self, lease: &LeaseSeen, now: Now) {
         let leases = self.seen.lock.leases.get_or_insert_default();
-        match leases.iter_mut().find(|known| known.uid == lease.uid) {
+        match leases.iter_mut().find(|known| known.name == lease.name) {
             Some(known) if older(&lease.resource_version, &known.resource_version) => {}
             Some(known) => *known = lease.clone(),
             None => leases.push(lease.clone()),
@@ -90,17 +96,23 @@ impl Process {
     }
 
     pub(super) fn saw_pods(&mut self, left: u32, refused: bool, now: Duration) {
-        let Some(deleting) = self.looks.iter().find_map(|look| match look {
-            Look::Drain { delete } => Some(*delete),
-            _ => None,
-        }) else {
+        let looked = |delete| self.looks.contains(&Look::Drain { delete });
+        let deleting = looked(true);
+        if !deleting && !looked(false) {
             return;
+        }
+        let mut drain = if left == 0 {
+            kit::drained()
+        } else {
+            kit::one_pod_left()
         };
-        let mut drain = if left == 0 { kit::drained() } else { kit::one_pod_left() };
         if refused && !deleting {
             let pod = kit::one_pod_left().progress.waiting.remove(0);
             drain.progress.waiting.clear();
-            drain.progress.dropped = vec![crate::drain::Dropped { pod, answer: "403".into() }];
+            drain.progress.dropped = vec![crate::drain::Dropped {
+                pod,
+                answer: "403".into(),
+            }];
         }
         drain.progress.deleting = deleting;
         drain.drained_since = drain.progress.drained().then_some(now);

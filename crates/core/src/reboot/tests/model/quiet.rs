@@ -12,7 +12,11 @@ impl World {
     /// The node's coordinator sees everything, counts if it asks for it, and acts. Whether it did
     /// anything, and when it wants to look again.
     pub(super) fn works(&mut self, node: usize) -> (bool, Option<Duration>) {
-        let Some(process) = self.hosts[node].processes.iter().rposition(|process| !process.stopped) else {
+        let Some(process) = self.hosts[node]
+            .processes
+            .iter()
+            .rposition(|process| !process.stopped)
+        else {
             return (false, None);
         };
         self.deliver(node, process, 0);
@@ -24,7 +28,10 @@ impl World {
                 self.boots(node);
                 (true, None)
             }
-            Some(decision) => (!decision.actions.is_empty(), decision.wake.map(|wake| wake.at)),
+            Some(decision) => (
+                !decision.actions.is_empty(),
+                decision.wake.map(|wake| wake.at),
+            ),
             None => (false, None),
         }
     }
@@ -55,7 +62,9 @@ impl World {
     fn round(&mut self) -> bool {
         let mut busy = false;
         for node in 0..self.hosts.len() {
-            self.hosts[node].processes.retain(|process| !process.stopped);
+            self.hosts[node]
+                .processes
+                .retain(|process| !process.stopped);
             if self.hosts[node].processes.is_empty() {
                 self.start(node);
             }
@@ -79,13 +88,26 @@ impl World {
             return false;
         }
         let name = format!("node/{}", self.hosts[node].name);
-        let held = |lease: &crate::lock::LeaseSeen| lease.holder.as_ref().is_some_and(|h| h.as_str() == name);
+        let held = |lease: &crate::lock::LeaseSeen| {
+            lease.holder.as_ref().is_some_and(|h| h.as_str() == name)
+        };
         let Some(slot) = self.server.leases().iter().position(held) else {
             return false;
         };
-        let live = |run: &crate::name::RunId| self.hosts[node].processes.iter().any(|process| process.seen.run.id == *run);
-        let runs = self.server.leases()[slot].record.iter().flat_map(|record| &record.runs);
-        assert!(!runs.into_iter().any(live), "S6: a live run left its lock behind");
+        let live = |run: &crate::name::RunId| {
+            self.hosts[node]
+                .processes
+                .iter()
+                .any(|process| process.seen.run.id == *run)
+        };
+        let runs = self.server.leases()[slot]
+            .record
+            .iter()
+            .flat_map(|record| &record.runs);
+        assert!(
+            !runs.into_iter().any(live),
+            "S6: a live run left its lock behind"
+        );
         self.unlock(slot);
         true
     }
@@ -107,13 +129,33 @@ impl World {
         for node in 0..self.hosts.len() {
             let seen = self.server.node(node);
             assert!(seen.record.get().is_none(), "S6: {}", self.words());
-            assert!(!seen.unschedulable && !seen.waiting_label, "S6: {}", self.words());
-            assert!(seen.request.get().is_none(), "S5: a request was lost: {}", self.words());
+            assert!(
+                !seen.unschedulable && !seen.waiting_label,
+                "S6: {}",
+                self.words()
+            );
+            assert!(
+                seen.request.get().is_none(),
+                "S5: a request was lost: {}",
+                self.words()
+            );
             let wants = self.hosts[node].file.map(|print| print.to_string());
-            let served = seen.last.get().and_then(|last| last.fingerprints.values().find(|f| Some(&f.0) == wants.as_ref()));
-            assert!(wants.is_none() || served.is_some(), "S5: a sentinel was lost: {}", self.words());
+            let served = seen.last.get().and_then(|last| {
+                last.fingerprints
+                    .values()
+                    .find(|f| Some(&f.0) == wants.as_ref())
+            });
+            assert!(
+                wants.is_none() || served.is_some(),
+                "S5: a sentinel was lost: {}",
+                self.words()
+            );
         }
-        let free = self.server.leases().iter().all(|lease| lease.holder.is_none());
+        let free = self
+            .server
+            .leases()
+            .iter()
+            .all(|lease| lease.holder.is_none());
         assert!(free, "S6: {}", self.words());
     }
 
@@ -125,8 +167,9 @@ impl World {
                     NodeFact::There(node) => format!("{:?}", node.record),
                     NodeFact::NotYet | NodeFact::Gone => "no Node".into(),
                 };
-                let because = crate::reboot::decide(&process.seen, &self.config, self.now(0)).because;
-                words += &format!("{}: {because:?} {record}\n", host.name);
+                let because =
+                    crate::reboot::decide(&process.seen, &self.config, self.now(0)).because;
+                words = format!("{words}{}: {because:?} {record}\n", host.name);
             }
         }
         words

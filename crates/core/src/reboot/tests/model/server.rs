@@ -6,16 +6,23 @@ use crate::lock::{HeldSeen, LeaseSeen, LockRecord, NodeRow, Reads};
 /// A write on its way.
 #[derive(Debug, Clone)]
 pub(super) enum Write {
-    Patch { node: usize, patch: NodePatch },
+    Patch {
+        node: usize,
+        patch: Box<NodePatch>,
+    },
     /// A bid, a takeover, or our id leaving: holder and record as they are to be.
-    Lease { seen: LeaseSeen, holder: Option<crate::lock::HolderId>, record: Option<LockRecord> },
+    Lease {
+        seen: Box<LeaseSeen>,
+        holder: Option<crate::lock::HolderId>,
+        record: Option<LockRecord>,
+    },
 }
 
 /// What was answered.
 #[derive(Debug, Clone)]
 pub(super) enum Answer {
-    Node(NodeSeen),
-    Lease(LeaseSeen),
+    Node(Box<NodeSeen>),
+    Lease(Box<LeaseSeen>),
     Conflict,
 }
 
@@ -28,7 +35,11 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(nodes: Vec<NodeSeen>, leases: Vec<LeaseSeen>) -> Self {
         let nodes = nodes.into_iter().map(|node| vec![node]).collect();
-        Self { nodes, leases: vec![leases], version: 1 }
+        Self {
+            nodes,
+            leases: vec![leases],
+            version: 1,
+        }
     }
 
     pub(super) fn node(&self, node: usize) -> &NodeSeen {
@@ -52,7 +63,11 @@ impl Server {
     pub(super) fn apply(&mut self, write: &Write) -> Answer {
         match write {
             Write::Patch { node, patch } => self.patch(*node, patch),
-            Write::Lease { seen, holder, record } => self.lease(seen, holder.clone(), record.clone()),
+            Write::Lease {
+                seen,
+                holder,
+                record,
+            } => self.lease(seen, holder.clone(), record.clone()),
         }
     }
 
@@ -61,7 +76,7 @@ impl Server {
             return Answer::Conflict;
         }
         self.change(node, |node| merge(node, patch));
-        Answer::Node(self.node(node).clone())
+        Answer::Node(Box::new(self.node(node).clone()))
     }
 
     fn lease(
@@ -73,15 +88,27 @@ impl Server {
         let mut leases = self.leases().clone();
         let version = self.next_version();
         let lease = leases.iter_mut().find(|lease| lease.uid == seen.uid);
-        let Some(lease) = lease.filter(|lease| lease.resource_version == seen.resource_version) else {
+        let Some(lease) = lease.filter(|lease| lease.resource_version == seen.resource_version)
+        else {
             return Answer::Conflict;
         };
         lease.holder = holder;
         lease.record = record;
         lease.resource_version = version;
-        let answer = Answer::Lease(lease.clone());
+        let answer = Answer::Lease(Box::new(lease.clone()));
         self.leases.push(leases);
         answer
+    }
+
+    /// A person deletes the Leases; a plain create makes them free, with other UIDs.
+    pub(super) fn make_leases_anew(&mut self) {
+        let mut leases = self.leases().clone();
+        for lease in &mut leases {
+            lease.uid = format!("{}-anew", lease.uid);
+            lease.resource_version = self.next_version();
+            (lease.holder, lease.record) = (None, None);
+        }
+        self.leases.push(leases);
     }
 
     /// Fresh reads for a count.

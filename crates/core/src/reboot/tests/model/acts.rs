@@ -1,0 +1,242 @@
+//! What a process does, and what becomes of it on the way.
+
+use super::process::Process;
+use super::server::{Answer, Write};
+use super::world::{Fate, World};
+use crate::Now;
+use crate::lock;
+use crate::reboot::*;
+
+enum Sent {
+    Answered(Answer),
+    Unanswered,
+    Crashed,
+}
+
+impl World {
+    /// The process decides and acts. `None`: there was nothing to do; the decision's wake-up.
+    pub(super) fn act(&mut self, node: usize, index: usize, fate: Fate) -> Option<Decision> {
+        let now = self.now(node);
+        if index >= self.hosts[node].processes.len() || self.hosts[node].processes[index].stopped {
+            return None;
+        }
+        let mut process = self.hosts[node].processes.remove(index);
+        let decision = process.decide(&self.config, now);
+        assert!(!decision.because.message.is_empty() && !decision.because.reason.is_empty());
+        if decision.actions.is_empty() {
+            let spins = decision
+                .wake
+                .as_ref()
+                .is_some_and(|wake| wake.at <= now.mono);
+            assert!(
+                !spins,
+                "a wake-up that has passed, with nothing to do: {:?}",
+                decision.because
+            );
+        }
+        let mut fate = fate;
+        for action in &decision.actions {
+            match self.perform(node, &mut process, action, fate) {
+                Flow::On => fate = Fate::Good,
+                Flow::Failed => break,
+                Flow::Crashed => return Some(decision),
+            }
+        }
+        self.hosts[node].processes.insert(index, process);
+        Some(decision)
+    }
+
+    fn perform(&mut self, node: usize, process: &mut Process, action: &Action, fate: Fate) -> Flow {
+        let now = self.now(node);
+        match action {
+            Action::PatchNode(patch) => self.patch_node(node, process, patch, fate),
+            Action::Bid { lease, record } => {
+                process.seen.lock.unsettled = Some(lease.name.clone());
+                let holder = Some(process.seen.run.holder.clone());
+                let record = Some(record.as_ref().clone());
+                let flow = self.write_lease(process, lease, holder, record, fate, now);
+                if matches!(flow, Flow::On) {
+                    process.seen.lock.unsettled = None;
+                }
+                flow
+            }
+            Action::Release { lease, over_budget } => {
+                self.release(process, lease, *over_budget, fate, now)
+            }
+            Action::Break { .. } => panic!("no Node is ever deleted here"),
+            Action::Reboot { attempt } => self.command(node, process, *attempt, fate),
+            Action::Stop { .. } => {
+                process.stopped = true;
+                Flow::On
+            }
+        }
+    }
+
+    fn patch_node(
+        &mut self,
+        node: usize,
+        process: &mut Process,
+        patch: &NodePatch,
+        fate: Fate,
+    ) -> Flow {
+        let now = self.now(node);
+        let NodeFact::There(seen) = process.seen.node.clone() else {
+            return Flow::Failed;
+        };
+        process.seen.run.sending(seen.record.get(), patch);
+        let write = Write::Patch {
+            node,
+            patch: Box::new(patch.clone()),
+        };
+        match self.send(write, fate) {
+            Sent::Answered(Answer::Node(answer)) => {
+                process.seen.run.answered(patch, now);
+                process.saw_node(&answer, now);
+            }
+            Sent::Answered(_) => process.saw_node(self.server.node(node), now),
+            Sent::Unanswered => return Flow::Failed,
+            Sent::Crashed => return Flow::Crashed,
+        }
+        Flow::On
+    }
+
+    fn release(
+        &mut self,
+        process: &mut Process,
+        lease: &lock::LeaseSeen,
+        over_budget: bool,
+        fate: Fate,
+        now: Now,
+    ) -> Flow {
+        let run = &process.seen.run;
+        let (holder, record) = match lock::release_plan(lease, &run.holder, &run.id) {
+            lock::Release::Nothing => {
+                process.saw_leases(self.server.leases(), now);
+                return Flow::On;
+            }
+            lock::Release::RemoveRun { remaining } => {
+                let record = lease.record.clone().map(|record| lock::LockRecord {
+                    runs: remaining,
+                    ..record
+                });
+                (lease.holder.clone(), record)
+            }
+            lock::Release::Free => (None, None),
+        };
+        let flow = self.write_lease(process, lease, holder, record, fate, now);
+        if matches!(flow, Flow::On) {
+            process.gave_back(over_budget, now);
+        }
+        flow
+    }
+
+    fn write_lease(
+        &mut self,
+        process: &mut Process,
+        seen: &lock::LeaseSeen,
+        holder: Option<lock::HolderId>,
+        record: Option<lock::LockRecord>,
+        fate: Fate,
+        now: Now,
+    ) -> Flow {
+        let seen = Box::new(seen.clone());
+        let write = Write::Lease {
+            seen,
+            holder,
+            record,
+        };
+        match self.send(write, fate) {
+            Sent::Answered(Answer::Lease(lease)) => process.saw_lease(&lease, now),
+            Sent::Answered(_) => process.saw_leases(self.server.leases(), now),
+            Sent::Unanswered => return Flow::Failed,
+            Sent::Crashed => return Flow::Crashed,
+        }
+        Flow::On
+    }
+
+    fn send(&mut self, write: Write, fate: Fate) -> Sent {
+        match fate {
+            Fate::Good | Fate::NotStarted => {
+                let answer = self.land(&write);
+                if self.late.len() < 8 {
+                    self.late.push((write, true));
+                }
+                Sent::Answered(answer)
+            }
+            Fate::Lost => Sent::Unanswered,
+            Fate::AnswerLost => {
+                self.land(&write);
+                Sent::Unanswered
+            }
+            Fate::Delayed => {
+                self.late.push((write, false));
+                Sent::Unanswered
+            }
+            Fate::CrashBefore => Sent::Crashed,
+            Fate::CrashAfter => {
+                self.land(&write);
+                Sent::Crashed
+            }
+            Fate::CrashDelayed => {
+                self.late.push((write, false));
+                Sent::Crashed
+            }
+        }
+    }
+
+    /// A write that was under way arrives. One that was done already does nothing.
+    pub(super) fn arrive(&mut self, which: usize) {
+        if self.late.is_empty() {
+            return;
+        }
+        let (write, done) = self.late.remove(which % self.late.len());
+        let before = (self.server.nodes.clone(), self.server.leases.clone());
+        let answer = self.land(&write);
+        if done {
+            let same = before == (self.server.nodes.clone(), self.server.leases.clone());
+            assert!(
+                matches!(answer, Answer::Conflict) || same,
+                "a late duplicate did something: {write:?}"
+            );
+        }
+    }
+
+    fn land(&mut self, write: &Write) -> Answer {
+        let before = match write {
+            Write::Patch { node, .. } => Some(self.server.node(*node).clone()),
+            Write::Lease { .. } => None,
+        };
+        let answer = self.server.apply(write);
+        if let (Write::Patch { node, .. }, Answer::Node(after), Some(before)) =
+            (write, &answer, before)
+        {
+            self.hold_patch_to_the_promises(*node, &before, after);
+        }
+        answer
+    }
+
+    fn command(&mut self, node: usize, process: &mut Process, attempt: u32, fate: Fate) -> Flow {
+        if fate == Fate::CrashBefore {
+            return Flow::Crashed;
+        }
+        if fate == Fate::NotStarted {
+            let why = "no such file".into();
+            process.seen.run.command = CommandSeen::FailedToStart { attempt, why };
+            return Flow::On;
+        }
+        self.hold_command_to_the_promises(node, process, attempt);
+        process.seen.run.command = CommandSeen::Started {
+            attempt,
+            ended: None,
+        };
+        self.hosts[node].pending = true;
+        let crashes = matches!(fate, Fate::CrashAfter | Fate::CrashDelayed);
+        if crashes { Flow::Crashed } else { Flow::On }
+    }
+}
+
+enum Flow {
+    On,
+    Failed,
+    Crashed,
+}
