@@ -3,4 +3,12 @@
 
 mod support;
 
+mod commands;
+mod drain;
 mod happy;
+mod idle;
+mod interrupted;
+mod lock;
+mod outage;
+mod start;
+mod triggers;

@@ -3,6 +3,7 @@
 //! The budget counts every Node of a group, so two tests must not share a control plane at the same
 //! time; and one costs seconds to start and 300 MB, so it is handed on from test to test.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,8 +13,8 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::api::Api;
-use super::world::World;
-use super::{Machine, Setting};
+use super::world::{Seen, World};
+use super::{Machine, Setting, objects};
 
 /// As many control planes as cores of a small machine.
 const AT_ONCE: usize = 2;
@@ -23,8 +24,12 @@ static TESTS: AtomicU32 = AtomicU32::new(0);
 
 /// Who the coordinators are until a test says otherwise.
 const TOKEN: &str = "coordinator-token";
-/// Their name in the audit log.
+/// Somebody who may do nothing, until a test gives him a right.
+pub const STRANGER: &str = "stranger-token";
+/// The coordinators' name in the audit log.
 pub const USER: &str = "coordinator";
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases";
 
 /// The cluster of one test.
 pub struct Cluster {
@@ -69,7 +74,7 @@ async fn plane() -> Plane {
     let plane = match idle {
         Some(plane) => plane,
         None => {
-            let builder = ControlPlane::builder().user(TOKEN, USER, &["system:masters"]);
+            let builder = ControlPlane::builder().user(TOKEN, USER, &["system:masters"]).user(STRANGER, "stranger", &[]);
             builder.start().await.expect("the real control plane starts")
         }
     };
@@ -148,6 +153,22 @@ impl Cluster {
         self.world.until(&format!("pod {name} is ready"), |seen| is_true(seen.pod(&name)?, "Ready").then_some(())).await;
     }
 
+    /// Makes a DaemonSet and binds the pod that its controller makes for the only Node there is; the
+    /// pod's name, once it is ready.
+    pub async fn daemon_pod(&self, set: &Value, machine: &Machine) -> String {
+        let created = self.create("apps/v1/daemonsets", set).await;
+        let owner = &created["metadata"]["uid"];
+        let made = |seen: &Seen| {
+            let pod = seen.all("pods").find(|pod| pod["metadata"]["ownerReferences"][0]["uid"] == *owner)?;
+            Some(pod["metadata"]["name"].as_str().unwrap_or_default().to_owned())
+        };
+        let name = self.world.until("the DaemonSet's pod is made", made).await;
+        let binding = json!({ "metadata": { "name": name }, "target": { "kind": "Node", "name": machine.name() } });
+        self.create(&format!("v1/pods/{name}/binding"), &binding).await;
+        self.world.until("the DaemonSet's pod is ready", |seen| is_true(seen.pod(&name)?, "Ready").then_some(())).await;
+        name
+    }
+
     /// Makes a PodDisruptionBudget and waits until the controller has counted for it.
     pub async fn budget(&self, object: &Value, healthy: u32) {
         let created = self.create("policy/v1/poddisruptionbudgets", object).await;
@@ -160,6 +181,38 @@ impl Cluster {
         }
     }
 
+    /// A pod on this machine that a budget holds there, until [`Cluster::unblock`].
+    pub async fn block_drain_of(&self, machine: &Machine) {
+        self.pod(&objects::pod("db", machine.name(), "db")).await;
+        self.budget(&objects::budget("db", "db", 1), 1).await;
+    }
+
+    pub async fn unblock(&self) {
+        self.api.delete(&self.path("policy/v1/poddisruptionbudgets/db")).await;
+    }
+
+    /// Holds the lock of the group as somebody who is no Node.
+    pub async fn hold_lock(&self) {
+        self.api.create(LEASES, &objects::held_lease()).await;
+    }
+
+    pub async fn free_lock(&self) {
+        let free = json!({ "spec": { "holderIdentity": null } });
+        self.api.merge(&format!("{LEASES}/dogwatch-default-0"), &free).await;
+    }
+
+    /// Fails if ever more than `most` Nodes were unschedulable, or not Ready, at the same time.
+    pub fn assert_never_more_out_than(&self, most: usize) {
+        self.world.now(|seen| {
+            let mut out = BTreeSet::new();
+            for change in seen.history.iter().filter(|change| change.kind == "nodes") {
+                let is_out = change.object.as_ref().is_some_and(|node| node["spec"]["unschedulable"] == true || !is_true(node, "Ready"));
+                if is_out { out.insert(&change.name) } else { out.remove(&change.name) };
+                assert!(out.len() <= most, "out of service at the same time: {out:?}");
+            }
+        });
+    }
+
     /// What the coordinators have asked in this test.
     pub async fn asked(&self) -> Vec<AuditEntry> {
         let mut entries = self.plane.audit_since(self.mark).await.expect("an audit log");
@@ -169,7 +222,7 @@ impl Cluster {
 }
 
 async fn clean(api: &Api) {
-    for path in ["/api/v1/nodes", "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases", "/apis/storage.k8s.io/v1/volumeattachments"] {
+    for path in ["/api/v1/nodes", LEASES, "/apis/storage.k8s.io/v1/volumeattachments"] {
         api.delete(path).await;
     }
     let (namespaces, _) = api.list("/api/v1/namespaces").await.expect("the API server is there");

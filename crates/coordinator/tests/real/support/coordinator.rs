@@ -88,6 +88,12 @@ impl Coordinator {
         rustix::process::kill_process(pid, signal).expect("a child can be signalled");
     }
 
+    /// SIGTERM, and its end.
+    pub async fn terminate(mut self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        self.ended().await
+    }
+
     /// Whether it still runs.
     pub fn runs(&mut self) -> bool {
         self.child.try_wait().expect("a child can be waited for").is_none()

@@ -42,13 +42,18 @@ pub struct Setting {
     pub on_command: OnCommand,
     /// How long after a boot its Node is Ready.
     pub ready_after: Duration,
-    /// Labels of its Node.
-    pub labels: Vec<(&'static str, &'static str)>,
+    /// Whether its sentinel outlives a boot. Most stand in `/run`, and do not.
+    pub sentinel_survives: bool,
 }
 
 impl Default for Setting {
     fn default() -> Self {
-        Self { flags: Vec::new(), on_command: OnCommand::Reboots, ready_after: Duration::from_millis(200), labels: Vec::new() }
+        Self {
+            flags: Vec::new(),
+            on_command: OnCommand::Reboots,
+            ready_after: Duration::from_millis(200),
+            sentinel_survives: false,
+        }
     }
 }
 
@@ -73,7 +78,7 @@ struct Inner {
     name: String,
     folder: TempDir,
     kubeconfig: PathBuf,
-    flags: Vec<String>,
+    setting: Setting,
     kubelet: KubeletHandle,
     coordinator: Mutex<Option<Coordinator>>,
     on_command: watch::Sender<OnCommand>,
@@ -101,9 +106,9 @@ impl Machine {
             kubelet: kubelet(cluster, name, &setting),
             name: name.to_owned(),
             kubeconfig: cluster.kubeconfig.clone(),
-            flags: setting.flags,
             coordinator: Mutex::new(None),
             on_command: watch::Sender::new(setting.on_command),
+            setting,
             commands: watch::Sender::new(0),
             log: Log::new(),
             world: cluster.world.clone(),
@@ -150,11 +155,6 @@ impl Machine {
         self.inner.coordinator.lock().await.take().expect("it was started")
     }
 
-    /// Starts another coordinator beside the one that runs.
-    pub fn another_coordinator(&self) -> Coordinator {
-        self.inner.start()
-    }
-
     /// Whether its coordinator runs.
     pub async fn coordinator_runs(&self) -> bool {
         self.inner.coordinator.lock().await.as_mut().is_some_and(Coordinator::runs)
@@ -192,12 +192,6 @@ impl Machine {
     /// The host goes down and comes up again, its coordinator with it.
     pub async fn reboot(&self) {
         self.inner.reboot().await;
-    }
-
-    /// What [`Machine::reboot`] does, but for the coordinator: it stays away.
-    pub async fn reboot_without_coordinator(&self) {
-        self.inner.kill().await;
-        self.inner.boot();
     }
 
     /// The boot id that the host shows.
@@ -246,21 +240,42 @@ impl Machine {
 
     /// Waits until everything of a finished reboot is in place; what is kept of it.
     pub async fn until_back(&self) -> Value {
-        let boot = self.boot_id_when_settled().await;
-        self.until(&format!("{} back in service after boot {boot}", self.name()), |node| {
+        let last = self.until_finished().await;
+        let node = self.node().await;
+        assert_ne!(node["spec"]["unschedulable"], true, "our cordon is left behind");
+        last
+    }
+
+    /// The same, but whoever cordoned the Node is not asked.
+    pub async fn until_finished(&self) -> Value {
+        let what = format!("{} back in service", self.name());
+        self.until(&what, |node| {
             let last = annotation(node, "dogwatch.dev/last-reboot")?;
-            (last["newBootId"] == *boot && is_clean(node)).then_some(last)
+            let this_boot = last["newBootId"] == *self.boot_id() && last["outcome"] == "Rebooted";
+            (this_boot && is_quiet(node)).then_some(last)
         })
         .await
     }
 
-    /// The boot id once no reboot command is pending any more: when the record is gone.
-    async fn boot_id_when_settled(&self) -> String {
-        self.until("record gone", |node| {
-            let last = annotation(node, "dogwatch.dev/last-reboot")?;
-            (record(node).is_none() && last["newBootId"] == *self.boot_id()).then(|| self.boot_id())
+    /// Waits until an attempt was given up and its traces are gone: the record that waits on.
+    pub async fn until_undone(&self) -> Value {
+        let waits = |node: &Value| {
+            let record = record(node)?;
+            let waits = record["phase"] == "waiting" && record["retryAfter"].is_string();
+            (waits && node["spec"]["unschedulable"] != true).then_some(record)
+        };
+        let record = self.until(&format!("{} queues again later", self.name()), waits).await;
+        self.inner.world.until("the Lease is free", |seen| is_free(seen.lease("dogwatch-default-0")?).then_some(())).await;
+        record
+    }
+
+    /// How many attempts any of its records ever counted.
+    pub fn most_attempts(&self) -> u64 {
+        self.inner.world.now(|seen| {
+            let mine = seen.history.iter().filter(|change| change.kind == "nodes" && change.name == self.name());
+            let attempts = mine.filter_map(|change| record(change.object.as_ref()?)?["attempts"].as_u64());
+            attempts.max().unwrap_or(0)
         })
-        .await
     }
 
     /// Changes its Node as the administrator.
@@ -298,7 +313,6 @@ fn kubelet(cluster: &Cluster, name: &str, setting: &Setting) -> KubeletHandle {
     config.ready_after = setting.ready_after;
     config.starts_after = Duration::from_millis(50);
     config.stops_after = Duration::from_millis(100);
-    config.labels = setting.labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     Kubelet::start(cluster.api.0.clone(), config)
 }
 
@@ -327,10 +341,10 @@ impl Inner {
             ("--listen", "off".to_owned()),
         ]
         .into_iter()
-        .filter(|(flag, _)| !self.flags.iter().any(|given| given.starts_with(&format!("{flag}="))))
+        .filter(|(flag, _)| !self.setting.flags.iter().any(|given| given.starts_with(&format!("{flag}="))))
         .map(|(flag, value)| format!("{flag}={value}"))
         .collect();
-        arguments.extend(self.flags.iter().map(|flag| flag.replace("{host}", &self.folder.path().display().to_string())));
+        arguments.extend(self.setting.flags.iter().map(|flag| flag.replace("{host}", &self.folder.path().display().to_string())));
         Coordinator::start(&self.kubeconfig, &arguments, &self.log)
     }
 
@@ -351,6 +365,10 @@ impl Inner {
         let number = BOOTS.fetch_add(1, Ordering::Relaxed);
         let boot = BootId::new(format!("00000000-0000-4000-8000-{number:012x}")).expect("a UUID");
         self.write_boot_id(&boot);
+        if !self.setting.sentinel_survives {
+            // It may not be there: a request asks without one.
+            let _ = fs::remove_file(self.folder.path().join("run/reboot-needed"));
+        }
         self.kubelet.power_on(boot);
     }
 
@@ -369,10 +387,15 @@ pub fn record(node: &Value) -> Option<Value> {
     annotation(node, "dogwatch.dev/reboot")
 }
 
-/// Whether a Node shows nothing of a reboot under way.
-pub fn is_clean(node: &Value) -> bool {
+/// Whether a Node shows nothing of a reboot under way, and is Ready.
+fn is_quiet(node: &Value) -> bool {
     let label = &node["metadata"]["labels"]["dogwatch.dev/reboot"];
-    let quiet = ["MaintenancePlanned", "DrainInProgress", "Drained", "MaintenanceInProgress"];
+    let kinds = ["MaintenancePlanned", "DrainInProgress", "Drained", "MaintenanceInProgress"];
     let off = |kind: &&str| status_of(node, kind).is_none_or(|status| status == "False");
-    record(node).is_none() && label.is_null() && node["spec"]["unschedulable"] != true && is_true(node, "Ready") && quiet.iter().all(off)
+    record(node).is_none() && label.is_null() && is_true(node, "Ready") && kinds.iter().all(off)
+}
+
+/// Whether a Lease has neither holder nor anything of one.
+pub fn is_free(lease: &Value) -> bool {
+    lease["spec"]["holderIdentity"].is_null() && lease["metadata"]["annotations"]["dogwatch.dev/holder"].is_null()
 }

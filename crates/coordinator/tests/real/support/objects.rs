@@ -23,3 +23,28 @@ pub fn budget(name: &str, app: &str, min: u32) -> Value {
         "spec": { "minAvailable": min, "selector": { "matchLabels": { "app": app } } },
     })
 }
+
+/// The group's only slot, held by somebody who is no Node.
+pub fn held_lease() -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": { "name": "dogwatch-default-0", "labels": { "dogwatch.dev/group": "default" } },
+        "spec": { "holderIdentity": "api/somebody" },
+    })
+}
+
+/// A DaemonSet whose pods are ready so long after they start.
+pub fn daemon_set(name: &str, starts_after: &str) -> Value {
+    let labels = json!({ "daemon": name });
+    json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": { "name": name },
+        "spec": {
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels, "annotations": { "sim.dogwatch.dev/starts-after": starts_after } },
+                "spec": { "containers": [{ "name": "main", "image": "none" }] },
+            },
+        },
+    })
+}
