@@ -1,5 +1,10 @@
 //! A whole simulated cluster on the embedded API server: what it does by itself.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test stops at the first thing that is not as it should be"
+)]
+
 use std::sync::Arc;
 use std::time::Duration;
 

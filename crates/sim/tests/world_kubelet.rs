@@ -1,5 +1,10 @@
 //! The simulated kubelet on the embedded API server.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test stops at the first thing that is not as it should be"
+)]
+
 use std::sync::Arc;
 use std::time::Duration;
 

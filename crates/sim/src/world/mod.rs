@@ -13,6 +13,8 @@ pub mod annotation;
 pub mod cache;
 pub mod cluster;
 pub mod controllers;
+pub mod faults;
+pub mod invariants;
 pub mod kubelet;
 pub mod manager;
 pub mod pod_hub;

@@ -108,7 +108,9 @@ impl Shared {
             Event::Restarted(pods) => {
                 let changes = self.cache.listed(pods);
                 if self.listed {
-                    changes.iter().for_each(|change| self.tell(change));
+                    for change in &changes {
+                        self.tell(change);
+                    }
                 } else {
                     self.listed = true;
                     self.tell_all();

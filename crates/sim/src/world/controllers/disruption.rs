@@ -271,7 +271,7 @@ impl Count {
                     "currentHealthy": self.healthy,
                     "desiredHealthy": self.desired,
                     "disruptionsAllowed": self.allowed,
-                    "disruptedPods": forgetting(budget, disrupted),
+                    "disruptedPods": forgetting(budget, &disrupted),
                     "observedGeneration": generation,
                     "conditions": [condition],
                 }),
@@ -302,7 +302,7 @@ impl Count {
 }
 
 /// The map as a merge patch sets it: what is to go is named as null.
-fn forgetting(budget: &PodDisruptionBudget, kept: BTreeMap<&String, String>) -> Value {
+fn forgetting(budget: &PodDisruptionBudget, kept: &BTreeMap<&String, String>) -> Value {
     let announced = budget
         .status
         .as_ref()

@@ -137,15 +137,12 @@ fn orphans(cache: &Cache, owner: &str, now: Timestamp) -> Verdict {
             .creation_timestamp
             .as_ref()
             .map_or(Timestamp::UNIX_EPOCH, |time| time.0);
-        match left(born, BENEFIT_OF_DOUBT, now) {
-            Some(left) => {
-                verdict.again_in = Some(verdict.again_in.map_or(left, |one| one.min(left)))
-            }
-            None => {
-                let uid = meta.uid.clone().unwrap_or_default();
-                let verb = Verb::Delete { uid, grace: None };
-                verdict.actions.push(Action::new(kind, Key::of(meta), verb));
-            }
+        if let Some(left) = left(born, BENEFIT_OF_DOUBT, now) {
+            verdict.again_in = Some(verdict.again_in.map_or(left, |one| one.min(left)));
+        } else {
+            let uid = meta.uid.clone().unwrap_or_default();
+            let verb = Verb::Delete { uid, grace: None };
+            verdict.actions.push(Action::new(kind, Key::of(meta), verb));
         }
     }
     verdict

@@ -10,7 +10,8 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kube::{Api, Client};
 
-use crate::world::cache::{Cache, Change, Kept};
+use super::perform::Effect;
+use crate::world::cache::Kept;
 
 /// The kinds, as the feeds call them.
 pub const KINDS: [&str; 9] = [
@@ -32,7 +33,7 @@ pub struct Told {
     /// Whether all objects of the kind are known with this.
     pub complete: bool,
     /// Takes it into a cache, and says what changed by it.
-    pub apply: Box<dyn FnOnce(&mut Cache) -> Vec<Change> + Send>,
+    pub apply: Effect,
 }
 
 /// One watch.
@@ -69,7 +70,7 @@ fn feed<K: Kept>(kind: &'static str, api: Api<K>) -> Feed {
     watch(Full(api), Selection::default(), || 0.5)
         .filter_map(move |event| async move {
             let complete = matches!(event, Event::Restarted(_));
-            let apply: Box<dyn FnOnce(&mut Cache) -> Vec<Change> + Send> = match event {
+            let apply: Effect = match event {
                 Event::Restarted(objects) => Box::new(move |cache| cache.listed(objects)),
                 Event::Applied(object) => {
                     Box::new(move |cache| cache.seen(object).into_iter().collect())

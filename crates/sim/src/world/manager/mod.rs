@@ -133,7 +133,9 @@ impl Manager {
         if told.complete {
             self.unlisted.remove(told.kind);
         }
-        changes.iter().for_each(|change| self.changed(change));
+        for change in &changes {
+            self.changed(change);
+        }
     }
 
     fn report(&mut self, report: &PowerReport) {
@@ -202,7 +204,9 @@ impl Manager {
             match end {
                 Ok(effect) => {
                     let changes = effect(&mut self.cache);
-                    changes.iter().for_each(|change| self.changed(change));
+                    for change in &changes {
+                        self.changed(change);
+                    }
                 }
                 Err(failure) => failures.push(failure),
             }

@@ -28,7 +28,7 @@ pub enum Failure {
     Other,
 }
 
-/// Takes the answer into the cache.
+/// Takes something into the cache, and says what changed by it.
 pub type Effect = Box<dyn FnOnce(&mut Cache) -> Vec<Change> + Send>;
 
 /// Does it.
