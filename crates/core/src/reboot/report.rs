@@ -104,6 +104,7 @@ fn settled_reason(ctx: &Context<'_>, step: &Step) -> &'static str {
         | reason::COUNTING
         | reason::ADOPTING => reason::PLANNED,
         reason::UNCORDONING | reason::SETTLING | reason::RELEASING => reason::BOOTED,
+        reason::IDLE => outcome(ctx),
         other => other,
     }
 }
@@ -111,12 +112,7 @@ fn settled_reason(ctx: &Context<'_>, step: &Step) -> &'static str {
 /// The reason of a condition that is not the leading one: short, and the same all through a phase.
 fn standing(ctx: &Context<'_>, kind: &'static str, status: bool) -> (&'static str, String) {
     let Some(record) = ctx.node.record.get() else {
-        let outcome = ctx
-            .node
-            .last
-            .get()
-            .map_or(reason::IDLE, |last| last.outcome.as_str());
-        return (outcome, String::new());
+        return (outcome(ctx), String::new());
     };
     match (kind, status) {
         (MAINTENANCE_PLANNED, true) => (
@@ -131,6 +127,14 @@ fn standing(ctx: &Context<'_>, kind: &'static str, status: bool) -> (&'static st
         (_, true) => (record_reason(record.phase), record.message.clone()),
         (_, false) => (record_reason(record.phase), String::new()),
     }
+}
+
+/// The reason of every condition while nothing is under way.
+fn outcome(ctx: &Context<'_>) -> &'static str {
+    ctx.node
+        .last
+        .get()
+        .map_or(reason::IDLE, |last| last.outcome.as_str())
 }
 
 fn record_reason(phase: Phase) -> &'static str {
