@@ -1,0 +1,163 @@
+//! The book says what the code does: every name that a user can meet is in it.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails as the test does"
+)]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::CommandFactory as _;
+
+const ANNOTATIONS: &str = include_str!("../../../docs/annotations-and-conditions.md");
+const FLAGS: &str = include_str!("../../../docs/coordinator-flags.md");
+const METRICS: &str = include_str!("../../../docs/metrics.md");
+const REASONS: &str = include_str!("../../core/src/reboot/reason.rs");
+
+/// The texts in quotes of lines like `pub const NAME: &str = "text";`.
+fn constants(source: &str) -> Vec<&str> {
+    source
+        .lines()
+        .filter(|line| line.starts_with("pub const "))
+        .filter_map(|line| line.split('"').nth(1))
+        .collect()
+}
+
+fn missing<'a>(names: &[&'a str], page: &str) -> Vec<&'a str> {
+    let absent = |name: &&&str| !page.contains(&format!("`{name}`"));
+    names.iter().filter(absent).copied().collect()
+}
+
+#[test]
+fn every_reason_is_in_the_book_and_the_book_knows_no_other() {
+    let reasons = constants(REASONS);
+    assert!(reasons.len() > 30, "{reasons:?}");
+    let section = ANNOTATIONS.split("## Reasons").nth(1).unwrap();
+    assert_eq!(missing(&reasons, section), [""; 0]);
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    let unknown: Vec<&str> = rows
+        .map(|row| row.split('`').next().unwrap())
+        .filter(|reason| !reasons.contains(reason))
+        .collect();
+    assert_eq!(unknown, [""; 0]);
+}
+
+#[test]
+fn every_annotation_label_and_condition_is_in_the_book() {
+    use dogwatch_api::{annotation, condition, label};
+    let names = [
+        annotation::REBOOT,
+        annotation::REBOOT_REQUESTED,
+        annotation::LAST_REBOOT,
+        annotation::KEEP_CORDONED,
+        annotation::HOLDER,
+        annotation::NEXT,
+        annotation::GIVEN_BACK,
+        label::GROUP,
+        label::CONTROL_PLANE,
+        condition::MAINTENANCE_PLANNED,
+        condition::DRAIN_IN_PROGRESS,
+        condition::DRAINED,
+        condition::MAINTENANCE_IN_PROGRESS,
+        condition::SENTINEL_SURVIVED_REBOOT,
+        condition::REBOOT_TRIGGER_UNKNOWN,
+    ];
+    assert_eq!(missing(&names, ANNOTATIONS), [""; 0]);
+}
+
+#[test]
+fn every_flag_of_the_coordinator_is_in_the_book_with_its_default() {
+    let command = dogwatch_coordinator::args::Args::command();
+    let mut wrong = String::new();
+    for flag in command
+        .get_arguments()
+        .filter(|flag| flag.get_long().is_some())
+    {
+        let name = flag.get_long().unwrap();
+        let row = FLAGS
+            .lines()
+            .find(|line| line.starts_with(&format!("| `--{name}` |")));
+        let default = flag.get_default_values().first();
+        let expected = default.map(|text| format!("| `{}` |", text.to_string_lossy()));
+        match (row, expected) {
+            (None, _) if name == "help" || name == "version" => {}
+            (None, _) => writeln!(wrong, "--{name} is not there").unwrap(),
+            (Some(row), Some(expected)) if !row.contains(&expected) => {
+                writeln!(wrong, "--{name}: no {expected} in {row}").unwrap();
+            }
+            (Some(_), _) => {}
+        }
+    }
+    assert_eq!(wrong, "");
+}
+
+#[test]
+fn the_metrics_in_the_book_are_those_that_are_served() {
+    let page = dogwatch_coordinator::metrics::render(&everything());
+    let served = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let mut served: Vec<&str> = served.filter_map(|line| line.split(' ').next()).collect();
+    let rows = METRICS.lines().filter_map(|line| line.strip_prefix("| `"));
+    let mut told: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+    served.sort_unstable();
+    told.sort_unstable();
+    assert_eq!(told, served);
+}
+
+/// A node in the middle of everything, as far as the loop fills it in.
+fn everything() -> dogwatch_coordinator::metrics::MetricsView {
+    use dogwatch_coordinator::metrics::{DrainView, LastView, MetricsView, TriggerShown};
+    let then = Some(jiff::Timestamp::UNIX_EPOCH);
+    let mut view = MetricsView {
+        phase: Some(dogwatch_core::reboot::Phase::Waiting),
+        phase_since: then,
+        waiting_since: then,
+        blocked_by: [("lock".to_owned(), "node/n1".to_owned())].into(),
+        drain: Some(DrainView::default()),
+        triggers: [("command".to_owned(), TriggerShown::Present)].into(),
+        last: Some(LastView {
+            outcome: "Rebooted".into(),
+            ended: jiff::Timestamp::UNIX_EPOCH,
+            took: std::collections::BTreeMap::new(),
+        }),
+        api_errors: [("conflict".to_owned(), 1)].into(),
+        ..MetricsView::default()
+    };
+    view.count_reboot("Rebooted");
+    view.alarm("RebootFailed");
+    view
+}
+
+#[test]
+fn no_page_links_to_one_that_is_not_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages = vec![root.join("README.md"), root.join("ARCHITECTURE.md")];
+    for folder in ["docs", "docs/design"] {
+        let entries = std::fs::read_dir(root.join(folder)).unwrap();
+        pages.extend(
+            entries
+                .map(|entry| entry.unwrap().path())
+                .filter(|path| is_page(path)),
+        );
+    }
+    assert!(pages.len() > 10, "{pages:?}");
+    let dead: Vec<(PathBuf, String)> = pages.iter().flat_map(|page| dead_links(page)).collect();
+    assert_eq!(dead, []);
+}
+
+fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "md")
+}
+
+fn dead_links(page: &Path) -> Vec<(PathBuf, String)> {
+    let text = std::fs::read_to_string(page).unwrap();
+    let links = text
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next());
+    let local = links.filter(|link| !link.contains("://") && !link.starts_with('#'));
+    let folder = page.parent().unwrap();
+    local
+        .filter(|link| !folder.join(link.split('#').next().unwrap()).exists())
+        .map(|link| (page.to_owned(), link.to_owned()))
+        .collect()
+}
