@@ -101,7 +101,9 @@ fn needs_write(there: Option<&Condition>, wanted: &Observation, now: Now) -> boo
         return true;
     }
     there.message != wanted.message
-        && there.last_heartbeat.is_none_or(|at| now.since(at) >= PROGRESS_EVERY || at > now.wall)
+        && there
+            .last_heartbeat
+            .is_none_or(|at| now.since(at) >= PROGRESS_EVERY || at > now.wall)
 }
 
 fn transition(there: Option<&Condition>, wanted: &Observation, now: Now) -> Timestamp {
@@ -146,7 +148,14 @@ mod tests {
     #[test]
     fn the_same_is_not_written_again() {
         let there = [standing("True", "Empty", "all gone", 100)];
-        assert!(to_write(&there, &wanted(Status::True, "Empty", "all gone"), now(9_000)).is_empty());
+        assert!(
+            to_write(
+                &there,
+                &wanted(Status::True, "Empty", "all gone"),
+                now(9_000)
+            )
+            .is_empty()
+        );
     }
 
     #[test]

@@ -54,7 +54,10 @@ pub struct Because {
 impl Because {
     /// A reason with its sentence.
     pub fn new(reason: &'static str, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
+        Self {
+            reason,
+            message: message.into(),
+        }
     }
 }
 

@@ -109,10 +109,12 @@ fn dns_subdomain(text: &str) -> Result<(), &'static str> {
     if text.len() > 253 {
         return Err("it is longer than 253 bytes");
     }
-    if text.split('.').all(|label| label_characters(label)) {
+    if text.split('.').all(label_characters) {
         Ok(())
     } else {
-        Err("a DNS name has lower-case letters, digits, '-' and '.', and starts and ends with a letter or digit")
+        Err(
+            "a DNS name has lower-case letters, digits, '-' and '.', and starts and ends with a letter or digit",
+        )
     }
 }
 
@@ -123,7 +125,9 @@ fn dns_label(text: &str) -> Result<(), &'static str> {
     if label_characters(text) {
         Ok(())
     } else {
-        Err("a DNS label has lower-case letters, digits and '-', and starts and ends with a letter or digit")
+        Err(
+            "a DNS label has lower-case letters, digits and '-', and starts and ends with a letter or digit",
+        )
     }
 }
 

@@ -80,7 +80,8 @@ const LONG_WAIT: Duration = Duration::from_hours(1);
 
 /// A group that is blocked for long is an Event.
 fn long_wait(ctx: &Context<'_>, record: &Record, step: Step) -> Step {
-    if !step.actions.is_empty() {
+    let passes = [reason::BIDDING, reason::SETTLING_BID, reason::NOT_OUR_TURN];
+    if passes.contains(&step.because.reason) || !step.actions.is_empty() {
         return step;
     }
     match ctx.due(record, LONG_WAIT) {

@@ -261,3 +261,23 @@ pub(super) fn has_event(decision: &Decision, reason: &str) -> bool {
         .iter()
         .any(|event| event.reason == reason)
 }
+
+/// Node `n1` waiting, with these Leases in sight and nothing counted.
+pub(super) fn waiting(leases: Vec<LeaseSeen>) -> Seen {
+    let mut seen = seen(Phase::Waiting);
+    seen.lock.count = None;
+    seen.lock.leases = Some(leases);
+    seen
+}
+
+/// One other node of three is out.
+pub(super) fn over_budget() -> crate::lock::Count {
+    let unavailable = vec![crate::lock::Unavailable {
+        name: "n2".into(),
+        why: "not ready".into(),
+    }];
+    crate::lock::Count {
+        unavailable,
+        ..nobody_out()
+    }
+}

@@ -6,26 +6,7 @@ use super::super::*;
 use super::kit::*;
 use crate::Now;
 use crate::limit::Limit;
-use crate::lock::{Count, HolderNode, LeaseSeen, Unavailable};
-use crate::name::GroupName;
-
-fn waiting(leases: Vec<LeaseSeen>) -> Seen {
-    let mut seen = seen(Phase::Waiting);
-    seen.lock.count = None;
-    seen.lock.leases = Some(leases);
-    seen
-}
-
-fn over_budget() -> Count {
-    let unavailable = vec![Unavailable {
-        name: "n2".into(),
-        why: "not ready".into(),
-    }];
-    Count {
-        unavailable,
-        ..nobody_out()
-    }
-}
+use crate::lock::{Count, HolderNode, LeaseSeen};
 
 #[test]
 fn a_newcomer_that_finds_the_lease_free_bids_at_once_with_its_uid_and_version() {
@@ -253,48 +234,6 @@ fn the_smallest_maximum_among_bidder_and_holders_rules() {
 }
 
 #[test]
-fn a_percentage_needs_the_groups_size_first_and_is_worked_out_from_the_count() {
-    let config = Config {
-        max_unavailable: Limit::Percent(50),
-        ..config()
-    };
-    let mut seen = waiting(vec![ours()]);
-    let sizeless = decide(&seen, &config, now(5));
-    assert!(
-        sizeless
-            .looks
-            .iter()
-            .any(|look| matches!(look, Look::GroupSize { .. }))
-    );
-    assert!(
-        !sizeless
-            .looks
-            .iter()
-            .any(|look| matches!(look, Look::Locks { .. }))
-    );
-    seen.lock.group_size = Some(4);
-    let sized = decide(&seen, &config, now(5));
-    let two_slots = Look::Locks {
-        group: GroupName::default_group(),
-        slots: 2,
-    };
-    assert!(sized.looks.contains(&two_slots));
-    for (members, goes) in [(4, true), (3, false)] {
-        let count = Count {
-            members,
-            ..over_budget()
-        };
-        seen.lock.count = Some(CountSeen {
-            count,
-            taken: Duration::ZERO,
-        });
-        let decision = decide(&seen, &config, now(5));
-        let went = matches!(decision.actions.as_slice(), [Action::PatchNode(_)]);
-        assert_eq!(went, goes, "{members} members, one of them out");
-    }
-}
-
-#[test]
 fn a_bid_of_unknown_end_is_settled_before_any_other_and_before_leaving() {
     let config = Config {
         max_unavailable: Limit::Count(2),
@@ -310,61 +249,6 @@ fn a_bid_of_unknown_end_is_settled_before_any_other_and_before_leaving() {
             panic!("{decision:?}");
         };
         assert_eq!(lease.slot, 1);
-    }
-}
-
-#[test]
-fn a_node_that_was_moved_while_it_waited_releases_the_wrong_lock() {
-    let mut seen = waiting(vec![ours()]);
-    set(&mut seen, |node| node.group = GroupName::control_plane());
-    let decision = decide(&seen, &config(), now(5));
-    assert!(matches!(
-        decision.actions.as_slice(),
-        [Action::Release {
-            over_budget: false,
-            ..
-        }]
-    ));
-    assert_eq!(
-        lock_group(&seen),
-        Some(GroupName::default_group()),
-        "where the lock is"
-    );
-    seen.lock.leases = Some(vec![]);
-    assert_eq!(lock_group(&seen), Some(GroupName::control_plane()));
-}
-
-#[test]
-fn a_node_that_was_moved_while_it_drains_keeps_the_lock_that_its_record_names() {
-    for phase in [Phase::Draining, Phase::Rebooting, Phase::Returning] {
-        let mut seen = seen(phase);
-        set(&mut seen, |node| node.group = GroupName::control_plane());
-        seen.lock.leases = None;
-        let decision = decide(&seen, &config(), now(5));
-        let there = Look::Locks {
-            group: GroupName::default_group(),
-            slots: 1,
-        };
-        assert!(
-            decision.looks.contains(&there),
-            "{phase:?}: {:?}",
-            decision.looks
-        );
-    }
-}
-
-#[test]
-fn the_group_is_read_from_the_leases_name() {
-    let table = [
-        ("dogwatch-default-0", Some("default")),
-        ("dogwatch-eu-west-12", Some("eu-west")),
-        ("dogwatch-remedy-n1", None),
-        ("dogwatch-default-", None),
-        ("other-default-0", None),
-    ];
-    for (name, group) in table {
-        let group = group.map(|group| GroupName::new(group).unwrap());
-        assert_eq!(group_of_lease(name), group, "{name}");
     }
 }
 
@@ -391,6 +275,12 @@ fn a_group_that_is_blocked_for_long_is_an_event() {
         &decide(&seen, &config(), now(3600)),
         reason::LOCK_HELD
     ));
+    let freed = LeaseSeen {
+        freed_at: Some(Duration::from_hours(1)),
+        ..free(0)
+    };
+    let turn = decide(&waiting(vec![freed]), &config(), now(3600));
+    assert!(!has_event(&turn, reason::NOT_OUR_TURN), "soon over");
 }
 
 #[test]
@@ -430,22 +320,4 @@ fn a_deleted_node_that_holds_a_slot_beside_the_one_given_back_is_looked_at_in_th
         matches!(decision.actions.as_slice(), [Action::Break { .. }]),
         "{decision:?}"
     );
-}
-
-#[test]
-fn a_lock_that_was_taken_for_a_deleted_node_of_our_name_is_given_up_before_anybody_breaks_it() {
-    let mut seen = waiting(vec![ours()]);
-    seen.lock.count = Some(CountSeen {
-        count: nobody_out(),
-        taken: Duration::ZERO,
-    });
-    set(&mut seen, |node| node.uid = "made-anew".into());
-    let decision = decide(&seen, &config(), now(5));
-    assert!(matches!(
-        decision.actions.as_slice(),
-        [Action::Release {
-            over_budget: false,
-            ..
-        }]
-    ));
 }

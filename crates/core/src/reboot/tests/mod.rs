@@ -3,6 +3,7 @@
 
 mod clocks;
 mod draining;
+mod group;
 mod kit;
 mod lock;
 mod model;
