@@ -1,8 +1,11 @@
 //! The lock's cases on a real API server.
 
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+#[allow(dead_code, reason = "each test binary uses its part")]
 mod lock_cases;
 
-use lock_cases::World;
+use lock_cases::world::World;
 
 macro_rules! on_real {
     ($($name:ident)*) => { $(

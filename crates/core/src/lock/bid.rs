@@ -13,7 +13,7 @@ const UNCALLED: Duration = Duration::from_secs(1);
 /// The first pause after a win that found the group over budget. Specification §2.2.
 pub const GIVE_BACK_SHORTEST: Duration = Duration::from_secs(5);
 /// The longest. Specification §2.2.
-pub const GIVE_BACK_LONGEST: Duration = Duration::from_secs(60);
+pub const GIVE_BACK_LONGEST: Duration = Duration::from_mins(1);
 
 /// When `me` should ask for which of the group's slots below `slots` (more than our own maximum
 /// would be over budget by their number alone).

@@ -37,11 +37,14 @@ pub use types::{
 /// The first 32 hexadecimal digits of the text's SHA-256, for names that would be too long.
 pub(crate) fn digest(text: &str) -> String {
     use sha2::Digest as _;
+    use std::fmt::Write as _;
     let hash = sha2::Sha256::digest(text.as_bytes());
     hash.iter()
         .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+        .fold(String::new(), |mut digits, byte| {
+            write!(digits, "{byte:02x}").expect("a String takes everything");
+            digits
+        })
 }
 
 #[cfg(test)]

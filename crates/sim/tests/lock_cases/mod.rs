@@ -1,22 +1,19 @@
 //! What the lock relies on, case by case: the same functions run on the embedded and on the real API
 //! server. Each is a row of what was measured on a real one, or a sentence of specification §2.2.
 
-use std::pin::Pin;
-use std::sync::atomic::{AtomicU32, Ordering};
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+pub mod world;
+
 use std::time::Duration;
 
-use dogwatch_core::Now;
-use dogwatch_core::lock::{self, HolderId, HolderNode, LeaseSeen, LockRecord};
-use dogwatch_core::name::{GroupName, NodeName, RunId};
-use dogwatch_k8s::lock::{BidOutcome, Leaving, LockClient, ReleaseOutcome, Slots};
-use dogwatch_k8s::watch::Event;
-use futures::{Stream, StreamExt as _};
-use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Namespace, Node};
-use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
-use kube::{Api, Client};
-use serde_json::{Value, json};
+use dogwatch_core::lock::{self, HolderId, HolderNode, LeaseSeen};
+use dogwatch_core::name::RunId;
+use dogwatch_k8s::lock::{BidOutcome, Leaving, ReleaseOutcome, Slots};
+use kube::api::DeleteParams;
+use serde_json::json;
+
+use world::{World, assert_changed, at, done, freed, group, lost, until, won};
 
 /// Every case, handed to a macro that makes a test of each.
 macro_rules! every_case {
@@ -48,157 +45,6 @@ macro_rules! every_case {
     };
 }
 pub(crate) use every_case;
-
-/// One server, one namespace of its own, one prefix for names that have none.
-pub struct World {
-    client: Client,
-    namespace: String,
-}
-
-impl World {
-    /// A namespace that no other test uses.
-    pub async fn on(client: Client) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let namespace = format!("lock-{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let object = Namespace {
-            metadata: ObjectMeta {
-                name: Some(namespace.clone()),
-                ..ObjectMeta::default()
-            },
-            ..Namespace::default()
-        };
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        namespaces
-            .create(&PostParams::default(), &object)
-            .await
-            .unwrap();
-        Self { client, namespace }
-    }
-
-    fn node_name(&self, short: &str) -> NodeName {
-        NodeName::new(format!("{}-{short}", self.namespace)).unwrap()
-    }
-
-    pub fn hand(&self, short: &str) -> LockClient {
-        let holder = HolderId::node(&self.node_name(short));
-        LockClient::new(self.client.clone(), &self.namespace, holder)
-    }
-
-    pub fn record(&self, short: &str, run: &str) -> LockRecord {
-        LockRecord {
-            node: Some(self.node_name(short)),
-            node_uid: Some(format!("uid-{short}")),
-            boot_id: None,
-            group: group(),
-            max: 1,
-            since: Timestamp::UNIX_EPOCH,
-            runs: vec![RunId::new(run).unwrap()],
-        }
-    }
-
-    /// One free slot.
-    pub async fn free_lease(&self) -> LeaseSeen {
-        let hand = self.hand("maker");
-        hand.ensure(&group(), 1, &[]).await.unwrap();
-        self.lease().await
-    }
-
-    pub async fn lease(&self) -> LeaseSeen {
-        self.hand("reader").list(&group()).await.unwrap().remove(0)
-    }
-
-    pub async fn win(&self, short: &str, lease: &LeaseSeen) -> LeaseSeen {
-        won(self
-            .hand(short)
-            .bid(lease, &self.record(short, "coordinator/a"))
-            .await)
-    }
-
-    fn leases(&self) -> Api<Lease> {
-        Api::namespaced(self.client.clone(), &self.namespace)
-    }
-
-    fn nodes(&self) -> Api<Node> {
-        Api::all(self.client.clone())
-    }
-
-    async fn make_node(&self, short: &str, labels: &Value, annotations: &Value) {
-        let node = json!({ "metadata": {
-            "name": self.node_name(short).as_str(), "labels": labels, "annotations": annotations } });
-        let node: Node = serde_json::from_value(node).unwrap();
-        self.nodes()
-            .create(&PostParams::default(), &node)
-            .await
-            .unwrap();
-    }
-
-    async fn make_ready(&self, short: &str, ready: &str, unschedulable: bool) {
-        let name = self.node_name(short);
-        let conditions = json!([{ "type": "Ready", "status": ready, "reason": "Test",
-            "lastTransitionTime": "2026-01-01T00:00:00Z", "lastHeartbeatTime": "2026-01-01T00:00:00Z" }]);
-        let status = Patch::Merge(json!({ "status": { "conditions": conditions } }));
-        self.nodes()
-            .patch_status(name.as_str(), &PatchParams::default(), &status)
-            .await
-            .unwrap();
-        let spec = Patch::Merge(json!({ "spec": { "unschedulable": unschedulable } }));
-        self.nodes()
-            .patch(name.as_str(), &PatchParams::default(), &spec)
-            .await
-            .unwrap();
-    }
-
-    async fn patch_lease(&self, patch: Value) {
-        let params = PatchParams::default();
-        self.leases()
-            .patch("dogwatch-default-0", &params, &Patch::Merge(patch))
-            .await
-            .unwrap();
-    }
-}
-
-pub fn group() -> GroupName {
-    GroupName::default_group()
-}
-
-pub fn at(second: u64) -> Now {
-    Now {
-        wall: Timestamp::UNIX_EPOCH,
-        mono: Duration::from_secs(second),
-    }
-}
-
-pub fn won(outcome: BidOutcome) -> LeaseSeen {
-    match outcome {
-        BidOutcome::Won(lease) => *lease,
-        other => panic!("not won: {other:?}"),
-    }
-}
-
-pub fn lost(outcome: BidOutcome) -> String {
-    match outcome {
-        BidOutcome::Lost { why } => why,
-        other => panic!("not lost: {other:?}"),
-    }
-}
-
-pub fn freed(outcome: ReleaseOutcome) -> LeaseSeen {
-    match outcome {
-        ReleaseOutcome::Freed(lease) => *lease,
-        other => panic!("not freed: {other:?}"),
-    }
-}
-
-fn assert_changed(outcome: &ReleaseOutcome) {
-    assert!(
-        matches!(outcome, ReleaseOutcome::Changed { .. }),
-        "{outcome:?}"
-    );
-}
-
-pub fn done() -> Leaving {
-    Leaving::Done { next: Vec::new() }
-}
 
 pub async fn a_free_slot_is_made_once_and_by_whoever_comes_first(world: &World) {
     let free = world.free_lease().await;
@@ -396,7 +242,10 @@ pub async fn giving_up_takes_only_ones_own_run_and_the_last_one_out_frees(world:
         panic!("another one relies on it: {both:?}");
     };
     let one = won(hand.remove_run(&both, remaining).await);
-    assert_eq!(one.record.as_ref().unwrap().runs, [request.clone()]);
+    assert_eq!(
+        one.record.as_ref().unwrap().runs,
+        std::slice::from_ref(&request)
+    );
     assert_eq!(lock::release_plan(&one, &me, &request), lock::Release::Free);
     assert_eq!(freed(hand.release(&one, &done()).await).holder, None);
 }
@@ -489,27 +338,6 @@ pub async fn waiting_is_by_watch_and_sees_who_left(world: &World) {
     );
 }
 
-pub async fn until<S: Stream<Item = Event<Lease>>>(
-    watch: &mut Pin<Box<S>>,
-    slots: &mut Slots,
-    now: Now,
-    wanted: impl Fn(&LeaseSeen) -> bool,
-) -> LeaseSeen {
-    let wait = async {
-        loop {
-            let event = watch.next().await.expect("a watch never ends");
-            assert!(slots.observe(event, now).is_none());
-            let lease = slots.leases().and_then(|leases| leases.into_iter().next());
-            if let Some(lease) = lease.filter(|lease| wanted(lease)) {
-                return lease;
-            }
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), wait)
-        .await
-        .expect("it is told")
-}
-
 pub async fn waiters_are_found_by_their_label_in_the_order_of_the_hint(world: &World) {
     let wait = |since: &str| json!({ "dogwatch.dev/reboot": format!(r#"{{"since":"{since}"}}"#) });
     let waiting = json!({ "dogwatch.dev/reboot": "waiting" });
@@ -532,7 +360,7 @@ pub async fn waiters_are_found_by_their_label_in_the_order_of_the_hint(world: &W
         .await;
     let hand = world.hand("leaver");
     let mut waiters = hand.waiting_nodes(&group()).await.unwrap();
-    waiters.retain(|waiter| waiter.holder.as_str().contains(&world.namespace));
+    waiters.retain(|waiter| waiter.holder.as_str().contains(world.prefix()));
     let order = lock::hint(&waiters, hand.holder(), lock::HINT_LENGTH);
     assert_eq!(
         order,
@@ -572,7 +400,7 @@ pub async fn a_count_sees_every_member_and_every_held_lease(world: &World) {
     let mut reads = world.hand("me").count_reads(&mine, &group()).await.unwrap();
     reads
         .nodes
-        .retain(|row| row.name.as_str().starts_with(&world.namespace));
+        .retain(|row| row.name.as_str().starts_with(world.prefix()));
     assert_eq!(
         reads.nodes.len(),
         6,
@@ -583,7 +411,7 @@ pub async fn a_count_sees_every_member_and_every_held_lease(world: &World) {
     let out: Vec<String> = count
         .unavailable
         .iter()
-        .map(|out| format!("{} {}", out.name.replace(&world.namespace, ""), out.why))
+        .map(|out| format!("{} {}", out.name.replace(world.prefix(), ""), out.why))
         .collect();
     assert_eq!(
         out,

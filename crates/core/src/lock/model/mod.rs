@@ -8,74 +8,24 @@
 //! a cordon still on its way fails. A verdict is not taken back on a newer count of the same win:
 //! its write may still arrive.
 
-use std::collections::BTreeMap;
+mod process;
+mod store;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::testkit::{free, node as holder, record, run};
+use process::Process;
+use store::{Node, Store, Write, is_out};
+
+use super::testkit::{free, node as holder, run};
 use super::*;
 use crate::Now;
-use crate::name::{NodeName, RunId};
 
 const NODES: usize = 4;
 const SLOTS: u32 = 3;
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Phase {
-    Waiting,
-    Out,
-    Returning,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-struct Node {
-    version: u64,
-    uid: String,
-    ready: bool,
-    /// The record: whose run, which phase, and the maximum it went with.
-    record: Option<(RunId, Phase, u32)>,
-}
-
-#[derive(Debug, Clone)]
-enum Write {
-    Bid {
-        lease: LeaseSeen,
-        holder: HolderId,
-        record: LockRecord,
-    },
-    Free {
-        lease: LeaseSeen,
-        given_back: u32,
-    },
-    Node {
-        node: usize,
-        version: u64,
-        record: Option<(RunId, Phase, u32)>,
-    },
-}
-
-#[derive(Debug, Clone, Default)]
-struct Store {
-    clock: u64,
-    leases: BTreeMap<String, LeaseSeen>,
-    nodes: Vec<Option<Node>>,
-}
-
-/// One run of one node's coordinator, with what it believes.
-#[derive(Debug, Clone)]
-struct Process {
-    node: usize,
-    run: RunId,
-    max: u32,
-    wants: bool,
-    owned: bool,
-    leases: Vec<LeaseSeen>,
-    seen: Option<Node>,
-    count: Option<Count>,
-}
-
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Step {
     /// All goes well for once: it sees, acts and is answered.
     Go(usize),
@@ -117,227 +67,6 @@ struct World {
 
 fn name(node: usize) -> String {
     format!("n{node}")
-}
-
-impl Store {
-    fn next(&mut self) -> u64 {
-        self.clock += 1;
-        self.clock
-    }
-
-    /// Applies it if its preconditions hold, as the API server does.
-    fn write(&mut self, write: Write) {
-        let version = self.clock + 1;
-        match write {
-            Write::Bid {
-                lease,
-                holder,
-                record,
-            } => {
-                if let Some(stands) = self.current(&lease) {
-                    // Another manager's field: refused, not forced.
-                    if stands.holder.as_ref().is_none_or(|other| *other == holder) {
-                        stands.holder = Some(holder);
-                        stands.record = Some(record);
-                        stands.resource_version = version.to_string();
-                        self.next();
-                    }
-                }
-            }
-            Write::Free { lease, given_back } => {
-                if let Some(stands) = self.current(&lease) {
-                    stands.holder = None;
-                    stands.record = None;
-                    stands.given_back = given_back;
-                    stands.resource_version = version.to_string();
-                    self.next();
-                }
-            }
-            Write::Node {
-                node,
-                version: expected,
-                record,
-            } => {
-                if let Some(stands) = &mut self.nodes[node]
-                    && stands.version == expected
-                {
-                    stands.record = record;
-                    stands.version = version;
-                    self.next();
-                }
-            }
-        }
-    }
-
-    fn current(&mut self, seen: &LeaseSeen) -> Option<&mut LeaseSeen> {
-        self.leases.get_mut(&seen.name).filter(|stands| {
-            stands.uid == seen.uid && stands.resource_version == seen.resource_version
-        })
-    }
-
-    fn reads(&self, lease: &LeaseSeen) -> Reads {
-        let nodes = self.nodes.iter().enumerate();
-        let row = |(number, node): (usize, &Option<Node>)| {
-            let node = node.as_ref()?;
-            Some(NodeRow {
-                name: NodeName::new(name(number)).unwrap(),
-                ready: node.ready,
-                unschedulable: is_out(node),
-                ignored: false,
-            })
-        };
-        let held = |lease: &LeaseSeen| {
-            let record = lease.record.as_ref();
-            Some(HeldSeen {
-                lease: lease.name.clone(),
-                resource_version: lease.resource_version.clone(),
-                slot: Some(lease.slot),
-                holder: lease.holder.clone()?,
-                node: record.and_then(|record| record.node.clone()),
-                max: record.map(|record| record.max),
-            })
-        };
-        Reads {
-            lease: lease.name.clone(),
-            nodes: nodes.filter_map(row).collect(),
-            held: self.leases.values().filter_map(held).collect(),
-        }
-    }
-}
-
-fn is_out(node: &Node) -> bool {
-    matches!(node.record, Some((_, Phase::Out, _)))
-}
-
-impl Process {
-    fn me(&self) -> HolderId {
-        holder(&name(self.node))
-    }
-
-    /// What it sends next, by what it believes; `None` for nothing. `Err`: it stops.
-    fn act(&mut self, store: &Store, now: Now) -> Result<Option<Write>, ()> {
-        let Some(seen) = self.seen.clone() else {
-            return Ok(None);
-        };
-        let Some((owner, phase, max)) = seen.record.clone() else {
-            let record = Some((self.run.clone(), Phase::Waiting, self.max));
-            return Ok(self.wants.then(|| self.node_write(&seen, record)));
-        };
-        if owner != self.run {
-            if self.owned {
-                return Err(());
-            }
-            let record = Some((self.run.clone(), phase, max));
-            return Ok(Some(self.node_write(&seen, record)));
-        }
-        self.owned = true;
-        Ok(match phase {
-            Phase::Waiting if !self.wants => {
-                Some(self.node_write(&seen, Some((owner, Phase::Returning, max))))
-            }
-            Phase::Waiting => self.wait(store, &seen, now),
-            Phase::Out if self.wants => None,
-            Phase::Out => Some(self.node_write(&seen, Some((owner, Phase::Returning, max)))),
-            Phase::Returning => Some(self.leave(&seen)),
-        })
-    }
-
-    fn wait(&mut self, store: &Store, seen: &Node, now: Now) -> Option<Write> {
-        let me = self.me();
-        let Some(lease) = held_by(&self.leases, &me).cloned() else {
-            return self.bid(store, now);
-        };
-        if standing(&lease, &me, &self.run) != Standing::Ours {
-            return Some(self.take(lease, now));
-        }
-        let Some(counted) = self.count.clone() else {
-            self.count = Some(count(&store.reads(&lease), &me));
-            return None;
-        };
-        // What was decided on a count stays decided, for its write may be on its way.
-        match verdict(Budget { max: self.max }, &counted, &lease, now) {
-            Verdict::Go => {
-                let max = lease.record.as_ref().map_or(1, |record| record.max);
-                Some(self.node_write(seen, Some((self.run.clone(), Phase::Out, max))))
-            }
-            Verdict::GiveBack { .. } => Some(Write::Free {
-                given_back: lease.given_back + 1,
-                lease,
-            }),
-            Verdict::WaitForHigherSlot { .. } | Verdict::StaleCount => {
-                self.count = None;
-                None
-            }
-        }
-    }
-
-    fn bid(&self, store: &Store, now: Now) -> Option<Write> {
-        match when_to_bid(&self.leases, &self.me(), self.max, 0.5, now) {
-            Bid::Now { lease } => Some(self.take(lease, now)),
-            Bid::Later { .. } => None,
-            Bid::AllHeld => self.leases.iter().find_map(|lease| {
-                let name = holder_node_name(lease)?;
-                let number: usize = name.as_str()[1..].parse().unwrap();
-                let there = match &store.nodes[number] {
-                    Some(node) => HolderNode::There {
-                        uid: node.uid.clone(),
-                    },
-                    None => HolderNode::Gone,
-                };
-                broken_by(lease, &there, &there)?;
-                Some(Write::Free {
-                    lease: lease.clone(),
-                    given_back: 0,
-                })
-            }),
-        }
-    }
-
-    fn take(&self, lease: LeaseSeen, now: Now) -> Write {
-        let uid = self.seen.as_ref().map(|node| node.uid.clone());
-        let fresh = LockRecord {
-            node_uid: uid,
-            max: self.max,
-            since: now.wall,
-            ..record(&name(self.node), &[self.run.as_str()])
-        };
-        let record = adopted(&lease, &self.run, fresh);
-        Write::Bid {
-            holder: self.me(),
-            record,
-            lease,
-        }
-    }
-
-    /// Frees the lock, and only then forgets the record.
-    fn leave(&self, seen: &Node) -> Write {
-        let me = self.me();
-        let Some(lease) = held_by(&self.leases, &me).cloned() else {
-            return self.node_write(seen, None);
-        };
-        match release_plan(&lease, &me, &self.run) {
-            Release::Free => Write::Free {
-                lease,
-                given_back: 0,
-            },
-            Release::Nothing => self.take(
-                lease,
-                Now {
-                    wall: jiff::Timestamp::UNIX_EPOCH,
-                    mono: Duration::ZERO,
-                },
-            ),
-            Release::RemoveRun { remaining } => panic!("nobody else relies on it: {remaining:?}"),
-        }
-    }
-
-    fn node_write(&self, seen: &Node, record: Option<(RunId, Phase, u32)>) -> Write {
-        Write::Node {
-            node: self.node,
-            version: seen.version,
-            record,
-        }
-    }
 }
 
 impl World {
@@ -414,13 +143,11 @@ impl World {
 
     fn act(&mut self, which: usize) -> Option<Write> {
         let now = self.now();
-        match self.processes[which].act(&self.store, now) {
-            Ok(write) => write,
-            Err(()) => {
-                self.processes.remove(which);
-                None
-            }
+        let act = self.processes[which].act(&self.store, now);
+        if act.is_err() {
+            self.processes.remove(which);
         }
+        act.ok().flatten()
     }
 
     fn deliver(&mut self, write: Write) -> Result<(), TestCaseError> {

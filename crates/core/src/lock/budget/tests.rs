@@ -1,0 +1,267 @@
+//! Counts and verdicts, as tables.
+
+use super::super::testkit::{held, node};
+use super::*;
+
+fn row(name: &str) -> NodeRow {
+    NodeRow {
+        name: NodeName::new(name).unwrap(),
+        ready: true,
+        unschedulable: false,
+        ignored: false,
+    }
+}
+
+fn slot(number: u32, name: &str) -> HeldSeen {
+    HeldSeen {
+        lease: format!("dogwatch-default-{number}"),
+        resource_version: format!("rv-{name}"),
+        slot: Some(number),
+        holder: node(name),
+        node: NodeName::new(name).ok(),
+        max: Some(9),
+    }
+}
+
+fn reads(nodes: Vec<NodeRow>, held: Vec<HeldSeen>) -> Reads {
+    Reads {
+        lease: "dogwatch-default-0".into(),
+        nodes,
+        held,
+    }
+}
+
+fn counted(nodes: Vec<NodeRow>, held: Vec<HeldSeen>) -> Count {
+    count(&reads(nodes, held), &node("me"))
+}
+
+fn names(count: &Count) -> Vec<String> {
+    count
+        .unavailable
+        .iter()
+        .map(|out| format!("{}: {}", out.name, out.why))
+        .collect()
+}
+
+#[test]
+fn others_that_are_not_ready_or_unschedulable_or_hold_any_lease_are_out_each_once() {
+    let nodes = vec![
+        NodeRow {
+            ready: false,
+            unschedulable: true,
+            ..row("me")
+        },
+        row("fine"),
+        NodeRow {
+            ready: false,
+            ..row("a")
+        },
+        NodeRow {
+            unschedulable: true,
+            ..row("b")
+        },
+        row("c"),
+        NodeRow {
+            ready: false,
+            unschedulable: true,
+            ..row("d")
+        },
+        NodeRow {
+            ready: false,
+            ignored: true,
+            ..row("e")
+        },
+        row("f"),
+    ];
+    let remedy = HeldSeen {
+        lease: "dogwatch-remedy-f".into(),
+        slot: None,
+        holder: HolderId::new("remedy").unwrap(),
+        ..slot(0, "f")
+    };
+    let count = counted(
+        nodes,
+        vec![slot(0, "me"), slot(1, "c"), slot(2, "d"), remedy],
+    );
+    assert_eq!(
+        names(&count),
+        [
+            "a: not ready",
+            "b: unschedulable",
+            "c: holds dogwatch-default-1",
+            "d: not ready, unschedulable, holds dogwatch-default-2",
+            "f: holds dogwatch-remedy-f",
+        ]
+    );
+    assert_eq!(count.members, 7, "the ignored one is no member");
+    assert_eq!(count.for_resource_version, "rv-me");
+}
+
+#[test]
+fn whoever_holds_a_slot_of_the_group_counts_though_it_is_no_member() {
+    let host = HeldSeen {
+        holder: HolderId::new("api/host-7").unwrap(),
+        node: None,
+        ..slot(1, "unused")
+    };
+    let elsewhere = HeldSeen {
+        slot: None,
+        ..slot(7, "foreign")
+    };
+    let count = counted(
+        vec![row("me")],
+        vec![slot(0, "me"), host, slot(2, "moved"), elsewhere],
+    );
+    assert_eq!(
+        names(&count),
+        [
+            "api/host-7: holds dogwatch-default-1",
+            "moved: holds dogwatch-default-2"
+        ]
+    );
+}
+
+#[test]
+fn an_ignored_node_does_not_count_even_while_it_holds() {
+    let nodes = vec![
+        row("me"),
+        NodeRow {
+            ignored: true,
+            ..row("a")
+        },
+    ];
+    assert_eq!(
+        names(&counted(nodes, vec![slot(0, "me"), slot(1, "a")])),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_hashed_holder_without_a_record_is_still_the_member_it_is() {
+    let long = format!("n{}", "x".repeat(200));
+    let unread = HeldSeen {
+        node: None,
+        max: None,
+        ..slot(1, &long)
+    };
+    let count = counted(vec![row("me"), row(&long)], vec![slot(0, "me"), unread]);
+    assert_eq!(names(&count), [format!("{long}: holds dogwatch-default-1")]);
+    assert_eq!(count.maxima, [1], "and its maximum is the safest");
+}
+
+fn at(second: u64) -> Now {
+    let wall = jiff::Timestamp::from_second(i64::try_from(second).unwrap()).unwrap();
+    Now {
+        wall,
+        mono: Duration::from_secs(second),
+    }
+}
+
+/// Our Lease, as won at second 0.
+fn won(slot: u32) -> LeaseSeen {
+    LeaseSeen {
+        resource_version: "rv-me".into(),
+        ..held(slot, "me", &[])
+    }
+}
+
+fn judged(max: u32, count: &Count, second: u64) -> Verdict {
+    verdict(Budget { max }, count, &won(0), at(second))
+}
+
+#[test]
+fn a_count_for_another_win_proves_nothing() {
+    let mine = counted(vec![row("me")], vec![slot(0, "me")]);
+    assert_eq!(judged(1, &mine, 0), Verdict::Go);
+    let later = LeaseSeen {
+        resource_version: "later".into(),
+        ..won(0)
+    };
+    assert_eq!(
+        verdict(Budget { max: 1 }, &mine, &later, at(0)),
+        Verdict::StaleCount
+    );
+    let lost = counted(vec![row("me")], vec![slot(0, "other")]);
+    assert_eq!(judged(9, &lost, 0), Verdict::StaleCount);
+    let other_slot = counted(vec![row("me")], vec![slot(1, "me")]);
+    assert_eq!(judged(9, &other_slot, 0), Verdict::StaleCount);
+}
+
+#[test]
+fn the_smallest_maximum_among_bidder_and_holders_rules() {
+    let nodes = || vec![row("me"), row("a"), row("b")];
+    let held = |max| {
+        vec![
+            slot(0, "me"),
+            HeldSeen {
+                max: Some(max),
+                ..slot(1, "a")
+            },
+        ]
+    };
+    let cordoned = |mut nodes: Vec<NodeRow>| {
+        nodes[1].unschedulable = true;
+        nodes
+    };
+    for (mine, theirs, goes) in [(2, 2, true), (1, 2, false), (2, 1, false), (2, 0, false)] {
+        let count = counted(cordoned(nodes()), held(theirs));
+        let verdict = judged(mine, &count, 0);
+        assert_eq!(verdict == Verdict::Go, goes, "{mine} {theirs}: {verdict:?}");
+    }
+}
+
+#[test]
+fn over_budget_the_highest_slot_that_has_not_cordoned_gives_back() {
+    let nodes = || vec![row("me"), row("a"), row("b")];
+    let of = |nodes, held| judged(1, &counted(nodes, held), 0);
+    let waits = of(nodes(), vec![slot(0, "me"), slot(1, "a")]);
+    assert!(
+        matches!(waits, Verdict::WaitForHigherSlot { .. }),
+        "{waits:?}"
+    );
+    let mut decided = nodes();
+    decided[1].unschedulable = true;
+    let gives_back = of(decided, vec![slot(0, "me"), slot(1, "a")]);
+    assert_eq!(
+        gives_back,
+        Verdict::GiveBack {
+            why: "1 of the group out already, at most 1 may be: a (unschedulable, holds dogwatch-default-1)".into()
+        }
+    );
+    let own = Reads {
+        lease: "dogwatch-default-2".into(),
+        ..reads(nodes(), vec![slot(2, "me"), slot(1, "a")])
+    };
+    let highest = judged(1, &count(&own, &node("me")), 0);
+    assert!(matches!(highest, Verdict::GiveBack { .. }), "{highest:?}");
+}
+
+#[test]
+fn nobody_waits_for_a_higher_slot_for_ever() {
+    let held = vec![slot(0, "me"), slot(1, "a")];
+    let count = counted(vec![row("me"), row("a")], held);
+    let patience = WAIT_FOR_HIGHER_SLOT.as_secs();
+    let early = judged(1, &count, patience - 1);
+    assert!(
+        matches!(early, Verdict::WaitForHigherSlot { .. }),
+        "{early:?}"
+    );
+    let late = judged(1, &count, patience);
+    assert!(matches!(late, Verdict::GiveBack { .. }), "{late:?}");
+}
+
+#[test]
+fn a_long_list_is_cut_in_the_message() {
+    let nodes = (0..9)
+        .map(|n| NodeRow {
+            ready: false,
+            ..row(&format!("n{n}"))
+        })
+        .collect();
+    let count = counted(nodes, vec![slot(0, "me")]);
+    let Verdict::GiveBack { why } = judged(3, &count, 0) else {
+        panic!("nine are out")
+    };
+    assert!(why.starts_with("9 of the group out already, at most 3 may be: n0 (not ready), "));
+    assert!(why.ends_with("and 4 more"), "{why}");
+}

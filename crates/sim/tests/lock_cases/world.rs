@@ -1,0 +1,197 @@
+//! One server, one namespace of its own, and what every case begins with.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use dogwatch_core::Now;
+use dogwatch_core::lock::{HolderId, LeaseSeen, LockRecord};
+use dogwatch_core::name::{GroupName, NodeName, RunId};
+use dogwatch_k8s::lock::{BidOutcome, Leaving, LockClient, ReleaseOutcome, Slots};
+use dogwatch_k8s::watch::Event;
+use futures::{Stream, StreamExt as _};
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+/// One server, one namespace of its own, one prefix for names that have none.
+pub struct World {
+    client: Client,
+    namespace: String,
+}
+
+impl World {
+    /// A namespace that no other test uses.
+    pub async fn on(client: Client) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let namespace = format!("lock-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let object = Namespace {
+            metadata: ObjectMeta {
+                name: Some(namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            ..Namespace::default()
+        };
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        namespaces
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap();
+        Self { client, namespace }
+    }
+
+    /// What every name of this test begins with.
+    pub fn prefix(&self) -> &str {
+        &self.namespace
+    }
+
+    pub fn node_name(&self, short: &str) -> NodeName {
+        NodeName::new(format!("{}-{short}", self.namespace)).unwrap()
+    }
+
+    pub fn hand(&self, short: &str) -> LockClient {
+        let holder = HolderId::node(&self.node_name(short));
+        LockClient::new(self.client.clone(), &self.namespace, holder)
+    }
+
+    pub fn record(&self, short: &str, run: &str) -> LockRecord {
+        LockRecord {
+            node: Some(self.node_name(short)),
+            node_uid: Some(format!("uid-{short}")),
+            boot_id: None,
+            group: group(),
+            max: 1,
+            since: Timestamp::UNIX_EPOCH,
+            runs: vec![RunId::new(run).unwrap()],
+        }
+    }
+
+    /// One free slot.
+    pub async fn free_lease(&self) -> LeaseSeen {
+        let hand = self.hand("maker");
+        hand.ensure(&group(), 1, &[]).await.unwrap();
+        self.lease().await
+    }
+
+    pub async fn lease(&self) -> LeaseSeen {
+        self.hand("reader").list(&group()).await.unwrap().remove(0)
+    }
+
+    pub async fn win(&self, short: &str, lease: &LeaseSeen) -> LeaseSeen {
+        won(self
+            .hand(short)
+            .bid(lease, &self.record(short, "coordinator/a"))
+            .await)
+    }
+
+    pub fn leases(&self) -> Api<Lease> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    pub async fn make_node(&self, short: &str, labels: &Value, annotations: &Value) {
+        let node = json!({ "metadata": {
+            "name": self.node_name(short).as_str(), "labels": labels, "annotations": annotations } });
+        let node: Node = serde_json::from_value(node).unwrap();
+        self.nodes()
+            .create(&PostParams::default(), &node)
+            .await
+            .unwrap();
+    }
+
+    pub async fn make_ready(&self, short: &str, ready: &str, unschedulable: bool) {
+        let name = self.node_name(short);
+        let conditions = json!([{ "type": "Ready", "status": ready, "reason": "Test",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "lastHeartbeatTime": "2026-01-01T00:00:00Z" }]);
+        let status = Patch::Merge(json!({ "status": { "conditions": conditions } }));
+        self.nodes()
+            .patch_status(name.as_str(), &PatchParams::default(), &status)
+            .await
+            .unwrap();
+        let spec = Patch::Merge(json!({ "spec": { "unschedulable": unschedulable } }));
+        self.nodes()
+            .patch(name.as_str(), &PatchParams::default(), &spec)
+            .await
+            .unwrap();
+    }
+
+    pub async fn patch_lease(&self, patch: Value) {
+        let params = PatchParams::default();
+        self.leases()
+            .patch("dogwatch-default-0", &params, &Patch::Merge(patch))
+            .await
+            .unwrap();
+    }
+}
+
+pub fn group() -> GroupName {
+    GroupName::default_group()
+}
+
+pub fn at(second: u64) -> Now {
+    Now {
+        wall: Timestamp::UNIX_EPOCH,
+        mono: Duration::from_secs(second),
+    }
+}
+
+pub fn won(outcome: BidOutcome) -> LeaseSeen {
+    let BidOutcome::Won(lease) = outcome else {
+        panic!("not won: {outcome:?}");
+    };
+    *lease
+}
+
+pub fn lost(outcome: BidOutcome) -> String {
+    let BidOutcome::Lost { why } = outcome else {
+        panic!("not lost: {outcome:?}");
+    };
+    why
+}
+
+pub fn freed(outcome: ReleaseOutcome) -> LeaseSeen {
+    let ReleaseOutcome::Freed(lease) = outcome else {
+        panic!("not freed: {outcome:?}");
+    };
+    *lease
+}
+
+pub fn assert_changed(outcome: &ReleaseOutcome) {
+    assert!(
+        matches!(outcome, ReleaseOutcome::Changed { .. }),
+        "{outcome:?}"
+    );
+}
+
+pub fn done() -> Leaving {
+    Leaving::Done { next: Vec::new() }
+}
+
+pub async fn until<S: Stream<Item = Event<Lease>>>(
+    watch: &mut Pin<Box<S>>,
+    slots: &mut Slots,
+    now: Now,
+    wanted: impl Fn(&LeaseSeen) -> bool,
+) -> LeaseSeen {
+    let wait = async {
+        loop {
+            let event = watch.next().await.expect("a watch never ends");
+            assert!(slots.observe(event, now).is_none());
+            let lease = slots.leases().and_then(|leases| leases.into_iter().next());
+            if let Some(lease) = lease.filter(|lease| wanted(lease)) {
+                return lease;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait)
+        .await
+        .expect("it is told")
+}
