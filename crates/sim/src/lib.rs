@@ -6,6 +6,10 @@
 //! bytes.
 
 pub mod api;
+pub mod chronicle;
 pub mod clock;
+pub mod host;
+pub mod plan;
+pub mod scenario;
 pub mod seed;
 pub mod world;

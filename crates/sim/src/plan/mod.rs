@@ -13,6 +13,8 @@ mod queue;
 mod result;
 mod rollout;
 mod slots;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dogwatch_core::Now;
 use dogwatch_coordinator::agent::facts::{self, Fact};
 use dogwatch_core::drain::Progress;
-use dogwatch_core::lock::{self, HolderId, HolderNode, LeaseSeen, LockRecord, NodeRow, Reads};
+use dogwatch_core::lock::{self, Count, HolderId, HolderNode, LeaseSeen, LockRecord, NodeRow, Reads};
 use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::reboot::{
     self, Action, CommandSeen, Config, CountSeen, HolderSeen, Look, NodePatch, OnGateTimeout, OnTimeout, Phase, RecordChange,
@@ -199,8 +199,7 @@ impl<'a> Rollout<'a> {
             }
             Look::GroupSize { group } => {
                 self.count("list nodes", 1);
-                let members = self.machines.iter().filter(|machine| machine.group == *group).count();
-                (latency, Fact::GroupSize(u32::try_from(members).unwrap_or(u32::MAX)))
+                (latency, Fact::GroupSize(self.members(group)))
             }
             Look::Count { lease, .. } => {
                 self.count("count the budget", 3);
@@ -230,6 +229,10 @@ impl<'a> Rollout<'a> {
         self.queue.put(self.now + after, Event::Fact(number, look, Box::new(fact)));
     }
 
+    fn members(&self, group: &GroupName) -> u32 {
+        if *group == GroupName::control_plane() { self.plan.control_plane } else { self.plan.nodes }
+    }
+
     /// Who else is out. Members that are in service change nothing, so only the others are named.
     fn counted(&self, number: usize, lease: &LeaseSeen) -> Fact {
         let machine = &self.machines[number];
@@ -237,7 +240,9 @@ impl<'a> Rollout<'a> {
         let nodes = out.map(|other| row(&self.machines[*other])).collect();
         let held = self.slots.held(&machine.group);
         let reads = Reads { lease: lease.name.clone(), nodes, held };
-        Fact::Count(CountSeen { count: lock::count(&reads, &machine.me), taken: self.now })
+        let members = self.members(&machine.group);
+        let count = Count { members, ..lock::count(&reads, &machine.me) };
+        Fact::Count(CountSeen { count, taken: self.now })
     }
 
     fn holder(&self, lease: &LeaseSeen) -> Fact {
@@ -300,9 +305,12 @@ impl<'a> Rollout<'a> {
         self.count("bid for leases", 1);
         let now = self.time();
         let me = self.machines[number].me.clone();
+        let takeover = self.slots.holds(&me);
         match self.slots.bid(lease, &me, record) {
             Some(won) => {
-                self.won(number);
+                if !takeover {
+                    self.won(number);
+                }
                 if let Some(seen) = &mut self.machines[number].seen {
                     facts::saw_lease(seen, won, now);
                 }
@@ -351,7 +359,7 @@ impl<'a> Rollout<'a> {
     }
 
     fn uncalled(&mut self, group: &GroupName, slot: u32, version: &str) {
-        if !self.slots.is_free(group, slot) {
+        if !self.slots.still_free(group, slot, version) {
             return;
         }
         for waiter in self.slots.waiters(group) {

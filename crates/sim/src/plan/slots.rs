@@ -68,7 +68,7 @@ impl Slots {
         seen
     }
 
-    /// A bid: `None` if the Lease has changed since it was seen.
+    /// A bid, or a takeover from an older run: `None` if the Lease has changed since it was seen.
     pub(super) fn bid(&mut self, bid: &LeaseSeen, me: &HolderId, record: &LockRecord) -> Option<LeaseSeen> {
         let key = (record.group.clone(), bid.slot);
         let lease = self.leases.get_mut(&key)?;
@@ -111,6 +111,10 @@ impl Slots {
         Some(free)
     }
 
+    pub(super) fn holds(&self, me: &HolderId) -> bool {
+        self.holders.contains_key(me)
+    }
+
     fn next(&self, group: &GroupName, me: &HolderId) -> Vec<HolderId> {
         let waiting = self.waiting.get(group).into_iter().flatten();
         waiting.map(|(_, _, holder)| holder).filter(|holder| *holder != me).take(lock::HINT_LENGTH).cloned().collect()
@@ -130,8 +134,9 @@ impl Slots {
         waiting.map(|(_, _, holder)| holder.clone()).collect()
     }
 
-    pub(super) fn is_free(&self, group: &GroupName, slot: u32) -> bool {
-        self.free.get(group).is_some_and(|free| free.contains(&slot))
+    /// Whether the Lease is still as it was when it was freed.
+    pub(super) fn still_free(&self, group: &GroupName, slot: u32, version: &str) -> bool {
+        self.leases.get(&(group.clone(), slot)).is_some_and(|lease| lease.resource_version == version)
     }
 
     /// Every held Lease, as the budget's count reads them.
