@@ -50,6 +50,7 @@ on_embedded! {
     a_pod_in_a_terminating_namespace_is_waited_for_and_reported
     a_daemonset_is_looked_up_by_name_and_one_that_is_gone_protects_nobody
     the_volumes_of_drained_pods_are_waited_for_and_no_others
+    the_third_replacement_that_tolerates_the_cordon_stays_and_is_reported
 }
 
 fn is_eviction(request: &RequestInfo) -> bool {

@@ -272,3 +272,28 @@ pub async fn the_volumes_of_drained_pods_are_waited_for_and_no_others(world: &Wo
     let gone = |left: &Option<Vec<String>>| left.as_ref().is_some_and(Vec::is_empty);
     world.within(attachments.left.wait_for(gone)).await.unwrap();
 }
+
+pub async fn the_third_replacement_that_tolerates_the_cordon_stays_and_is_reported(world: &World) {
+    let stubborn = json!({
+        "metadata": {"ownerReferences": [{
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": true,
+            "uid": "00000000-0000-4000-8000-000000000001",
+        }]},
+        "spec": {"tolerations": [{"operator": "Exists"}]},
+    });
+    world.pod("web-0", stubborn.clone()).await;
+    let drain = world.drain(DrainConfig::default());
+    for generation in 1..4 {
+        world
+            .until(&drain, |progress| progress.gone == generation)
+            .await;
+        world
+            .pod(&format!("web-{generation}"), stubborn.clone())
+            .await;
+    }
+    let progress = world
+        .until(&drain, |progress| !progress.tolerated.is_empty())
+        .await;
+    assert!(progress.drained(), "{progress:?}");
+    assert_eq!(world.pods().await, ["web-3"]);
+}
