@@ -142,7 +142,7 @@ impl World {
             Happens::PodComes => self.hosts[node].pods = 1,
             Happens::Refuses => self.hosts[node].refused = true,
             Happens::Passes { seconds } => self.mono += Duration::from_secs(seconds),
-            Happens::ClockSet { ahead } => self.hosts[node].wall_ahead = ahead,
+            Happens::ClockSet { ahead } => self.hosts[node].wall_ahead = Some(ahead),
             Happens::Arrives { which } => self.arrive(which),
             Happens::Unlocks { anew } => {
                 self.forced_unlock = true;

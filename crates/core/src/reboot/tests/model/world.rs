@@ -46,7 +46,9 @@ pub(super) struct Host {
     pub(super) refused: bool,
     /// The command was started, and the kernel has not booted since.
     pub(super) pending: bool,
-    pub(super) wall_ahead: i64,
+    /// By how much the wall clock was set, if ever: a run that takes over has only that clock to
+    /// tell what passed before it.
+    pub(super) wall_ahead: Option<i64>,
     pub(super) processes: Vec<Process>,
     runs: u32,
     prints: u32,
@@ -60,7 +62,6 @@ pub(super) struct Command {
     pub(super) boot: u32,
     pub(super) record: Record,
     pub(super) at: Duration,
-    pub(super) wall_ahead: i64,
 }
 
 pub(super) struct World {
@@ -104,7 +105,9 @@ impl World {
 
     pub(super) fn now(&self, node: usize) -> Now {
         let seconds = i64::try_from(self.mono.as_millis()).unwrap();
-        let ahead = jiff::SignedDuration::from_millis(seconds + self.hosts[node].wall_ahead * 1000);
+        let ahead = jiff::SignedDuration::from_millis(
+            seconds + self.hosts[node].wall_ahead.unwrap_or(0) * 1000,
+        );
         Now {
             wall: kit::wall(0) + ahead,
             mono: self.mono,
@@ -259,7 +262,7 @@ impl Host {
             pods: 1,
             refused: false,
             pending: false,
-            wall_ahead: 0,
+            wall_ahead: None,
             processes: Vec::new(),
             runs: 0,
             prints: 0,
