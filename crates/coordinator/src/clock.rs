@@ -25,12 +25,18 @@ impl Clock {
 
     /// Tokio's monotonic clock beside this wall clock.
     pub fn with_wall(wall: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        Self { origin: Instant::now(), wall: Arc::new(wall) }
+        Self {
+            origin: Instant::now(),
+            wall: Arc::new(wall),
+        }
     }
 
     /// What time it is, twice.
     pub fn now(&self) -> Now {
-        Now { wall: (self.wall)(), mono: self.origin.elapsed() }
+        Now {
+            wall: (self.wall)(),
+            mono: self.origin.elapsed(),
+        }
     }
 
     /// Sleeps until this monotonic moment.

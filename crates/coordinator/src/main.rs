@@ -30,7 +30,9 @@ fn main() -> ExitCode {
         eprintln!("dogwatch-coordinator: {error}");
         return ExitCode::from(2);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -44,7 +46,9 @@ fn main() -> ExitCode {
     match ended {
         Ok(Exit::Stopped) => ExitCode::SUCCESS,
         Ok(Exit::Superseded { by }) => {
-            eprintln!("dogwatch-coordinator: run {by} of this node's coordinator has taken over: run only one per node");
+            eprintln!(
+                "dogwatch-coordinator: run {by} of this node's coordinator has taken over: run only one per node"
+            );
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -85,7 +89,8 @@ async fn prepare(args: &Args) -> anyhow::Result<Agent> {
         tokio::spawn(server.serve(board.clone()));
     }
     node_exists(&client, args).await?;
-    let run = std::fs::read_to_string(RANDOM_UUID).with_context(|| format!("cannot read {RANDOM_UUID}"))?;
+    let run = std::fs::read_to_string(RANDOM_UUID)
+        .with_context(|| format!("cannot read {RANDOM_UUID}"))?;
     let run = RunId::new(format!("coordinator/{}", run.trim()))?;
     info!(node = %args.node_name, %run, "started");
     Ok(Agent::new(Setup {
@@ -107,13 +112,18 @@ async fn node_exists(client: &Client, args: &Args) -> anyhow::Result<()> {
     let name = &args.node_name;
     match node::get_node(client, name.as_str()).await {
         Ok(Some(_)) => Ok(()),
-        Ok(None) => bail!("there is no Node {name}: set --node-name to a name that `kubectl get nodes` shows"),
+        Ok(None) => bail!(
+            "there is no Node {name}: set --node-name to a name that `kubectl get nodes` shows"
+        ),
         Err(error) if error.kind() == Kind::Forbidden => bail!(
             "not allowed to read Node {name}: bind the ClusterRole of deploy/base to this ServiceAccount ({})",
             error.in_words()
         ),
         Err(error) => {
-            warn!(error = error.in_words(), "the API server does not answer; trying for ever");
+            warn!(
+                error = error.in_words(),
+                "the API server does not answer; trying for ever"
+            );
             Ok(())
         }
     }

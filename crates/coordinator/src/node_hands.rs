@@ -12,9 +12,9 @@ use tokio::sync::watch;
 
 use crate::agent::{Hands, NotStarted, RebootEnd};
 use crate::args::Args;
+use crate::host::boot_id;
 use crate::host::reboot::{Ended, Reboot, Running};
 use crate::host::sentinel::{self, SentinelError};
-use crate::host::boot_id;
 
 /// This process' hands on its host.
 pub struct NodeHands {
@@ -52,7 +52,11 @@ impl Hands for NodeHands {
                 () = command_changed(command.as_mut()) => {}
             }
             let mut seen = files.borrow_and_update().clone();
-            seen.extend(command.as_mut().and_then(|command| command.borrow_and_update().clone()));
+            seen.extend(
+                command
+                    .as_mut()
+                    .and_then(|command| command.borrow_and_update().clone()),
+            );
             Some((seen, (files, command)))
         })
         .boxed()

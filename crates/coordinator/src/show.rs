@@ -58,15 +58,23 @@ fn show(view: &mut MetricsView, seen: &Seen, decision: &Decision) {
     });
     view.triggers = triggers(seen);
     view.last = node.and_then(|node| last(node));
-    view.alarms = ALARMS.iter().filter(|alarm| **alarm == decision.because.reason).map(|alarm| (*alarm).to_owned()).collect();
+    view.alarms = ALARMS
+        .iter()
+        .filter(|alarm| **alarm == decision.because.reason)
+        .map(|alarm| (*alarm).to_owned())
+        .collect();
 }
 
 fn blocked_by(seen: &Seen, decision: &Decision) -> std::collections::BTreeSet<(String, String)> {
     let mut by = std::collections::BTreeSet::new();
     match decision.because.reason {
-        reason::LOCK_HELD => by.extend(
-            seen.lock.leases.iter().flatten().filter_map(|lease| Some(("lock".to_owned(), lease.holder.as_ref()?.to_string()))),
-        ),
+        reason::LOCK_HELD => {
+            by.extend(
+                seen.lock.leases.iter().flatten().filter_map(|lease| {
+                    Some(("lock".to_owned(), lease.holder.as_ref()?.to_string()))
+                }),
+            )
+        }
         reason::OVER_BUDGET => {
             by.insert(("budget".to_owned(), "maxUnavailable".to_owned()));
         }
@@ -74,7 +82,10 @@ fn blocked_by(seen: &Seen, decision: &Decision) -> std::collections::BTreeSet<(S
     }
     let blocked = seen.drain.iter().flat_map(|drain| &drain.progress.blocked);
     by.extend(blocked.flat_map(|blocked| &blocked.budgets).map(|budget| {
-        ("PodDisruptionBudget".to_owned(), format!("{}/{}", budget.namespace, budget.name))
+        (
+            "PodDisruptionBudget".to_owned(),
+            format!("{}/{}", budget.namespace, budget.name),
+        )
     }));
     by
 }
@@ -85,7 +96,11 @@ fn triggers(seen: &Seen) -> BTreeMap<String, TriggerShown> {
         TriggerState::Absent => TriggerShown::Absent,
         TriggerState::Unknown { .. } => TriggerShown::Unknown,
     };
-    seen.host.triggers.iter().map(|trigger| (trigger.source.clone(), shown(&trigger.state))).collect()
+    seen.host
+        .triggers
+        .iter()
+        .map(|trigger| (trigger.source.clone(), shown(&trigger.state)))
+        .collect()
 }
 
 fn last(node: &NodeSeen) -> Option<LastView> {

@@ -4,6 +4,7 @@ mod completions;
 mod explain;
 mod manifests;
 mod reboot;
+mod simulate;
 mod status;
 
 use clap::Subcommand;
@@ -20,6 +21,8 @@ pub enum Command {
     Explain(explain::ExplainArgs),
     /// Asks for nodes to be rebooted, each in its turn
     Reboot(reboot::RebootArgs),
+    /// Plays a rollout of many nodes in seconds: how long it takes, who waits longest, what it costs
+    Simulate(simulate::SimulateArgs),
     /// Prints the Kubernetes manifests that install the coordinator
     Manifests(manifests::ManifestsArgs),
     /// Prints the completions of a shell
@@ -33,6 +36,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         Command::Status(args) => status::run(&cluster, &args).await,
         Command::Explain(args) => explain::run(&cluster, &args).await,
         Command::Reboot(args) => reboot::run(&cluster, &args).await,
+        Command::Simulate(args) => simulate::run(&args),
         Command::Manifests(args) => manifests::run(&cluster, &args),
         Command::Completions(args) => completions::run(&args),
     }

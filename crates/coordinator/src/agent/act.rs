@@ -106,7 +106,8 @@ impl Agent {
     async fn release(&mut self, lease: &LeaseSeen, over_budget: bool) -> Done {
         match lock::release_plan(lease, &self.seen.run.holder, &self.seen.run.id) {
             Release::Nothing => self.relist().await,
-            Release::RemoveRun { remaining } => match self.locks.remove_run(lease, remaining).await {
+            Release::RemoveRun { remaining } => match self.locks.remove_run(lease, remaining).await
+            {
                 BidOutcome::Won(left) => self.saw_lease(*left),
                 BidOutcome::Lost { .. } => self.relist().await,
                 BidOutcome::Unknown(error) | BidOutcome::Refused(error) => {
@@ -121,7 +122,9 @@ impl Agent {
         let leaving = if over_budget {
             Leaving::OverBudget
         } else {
-            Leaving::Done { next: self.next_waiters().await }
+            Leaving::Done {
+                next: self.next_waiters().await,
+            }
         };
         let outcome = self.locks.release(lease, &leaving).await;
         if matches!(outcome, ReleaseOutcome::Freed(_)) {
@@ -135,7 +138,9 @@ impl Agent {
         match outcome {
             ReleaseOutcome::Freed(free) => self.saw_lease(*free),
             ReleaseOutcome::Changed { .. } => self.relist().await,
-            ReleaseOutcome::Unknown(error) | ReleaseOutcome::Refused(error) => self.failed(what, &error),
+            ReleaseOutcome::Unknown(error) | ReleaseOutcome::Refused(error) => {
+                self.failed(what, &error)
+            }
         }
     }
 
@@ -144,7 +149,10 @@ impl Agent {
         match self.locks.waiting_nodes(&self.group()).await {
             Ok(waiters) => lock::hint(&waiters, &self.seen.run.holder, lock::HINT_LENGTH),
             Err(error) => {
-                warn!(error = error.in_words(), "cannot see who waits; releasing without calling anybody");
+                warn!(
+                    error = error.in_words(),
+                    "cannot see who waits; releasing without calling anybody"
+                );
                 Vec::new()
             }
         }
@@ -153,9 +161,13 @@ impl Agent {
     async fn break_lock(&mut self, lease: &LeaseSeen, evidence: &str) -> Done {
         let outcome = self.locks.break_lock(lease).await;
         if matches!(outcome, ReleaseOutcome::Freed(_)) {
-            warn!(lease = lease.name, evidence, "cleared a lock whose holder is gone");
+            warn!(
+                lease = lease.name,
+                evidence, "cleared a lock whose holder is gone"
+            );
         }
-        self.freed(outcome, "clear a lock whose holder is gone").await
+        self.freed(outcome, "clear a lock whose holder is gone")
+            .await
     }
 
     fn saw_lease(&mut self, lease: LeaseSeen) -> Done {
@@ -169,7 +181,10 @@ impl Agent {
         if !self.permit_holds(attempt) {
             return Done::Changed;
         }
-        self.seen.run.command = CommandSeen::Started { attempt, ended: None };
+        self.seen.run.command = CommandSeen::Started {
+            attempt,
+            ended: None,
+        };
         match self.hands.reboot().await {
             Ok(end) => {
                 info!(attempt, "the reboot command was started");

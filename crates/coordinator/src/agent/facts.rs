@@ -76,7 +76,11 @@ fn saw_node(seen: &mut Seen, node: NodeFact, now: Now) {
 /// Since when the Node is Ready with this host's boot id. A Ready from before the boot proves
 /// nothing.
 fn ready_since(node: &NodeSeen, seen: &Seen, now: Duration) -> Option<Duration> {
-    let this_boot = seen.host.boot_id.as_ref().is_ok_and(|boot| node.boot_id.as_ref() == Some(boot));
+    let this_boot = seen
+        .host
+        .boot_id
+        .as_ref()
+        .is_ok_and(|boot| node.boot_id.as_ref() == Some(boot));
     (node.ready && this_boot).then(|| seen.run.ready_since.unwrap_or(now))
 }
 
@@ -91,7 +95,12 @@ fn older(new: &str, old: &str) -> bool {
 
 fn saw_leases(seen: &mut Seen, leases: Vec<LeaseSeen>, now: Now) {
     let leases = leases.into_iter().map(|lease| {
-        let known = seen.lock.leases.iter().flatten().find(|known| known.uid == lease.uid);
+        let known = seen
+            .lock
+            .leases
+            .iter()
+            .flatten()
+            .find(|known| known.uid == lease.uid);
         lock::seen_again(known, lease, now)
     });
     seen.lock.leases = Some(leases.collect());
@@ -114,10 +123,12 @@ fn locks_changed(seen: &mut Seen, now: Now) {
     seen.lock.won = mine.map(|_| seen.lock.won.unwrap_or(now.mono));
     // Slots above our own maximum may be free and are of no use to us.
     let held = leases.iter().any(|lease| lease.holder.is_some());
-    seen.run.waiting_since = (mine.is_none() && held)
-        .then(|| seen.run.waiting_since.unwrap_or(now.mono));
+    seen.run.waiting_since =
+        (mine.is_none() && held).then(|| seen.run.waiting_since.unwrap_or(now.mono));
     let settled = seen.lock.unsettled.as_ref().is_some_and(|name| {
-        leases.iter().any(|lease| lease.name == *name && lease.holder.is_some())
+        leases
+            .iter()
+            .any(|lease| lease.name == *name && lease.holder.is_some())
     });
     if settled {
         seen.lock.unsettled = None;
@@ -127,11 +138,17 @@ fn locks_changed(seen: &mut Seen, now: Now) {
 fn saw_drain(seen: &mut Seen, progress: Progress, now: Duration) {
     let before = seen.drain.as_ref().and_then(|drain| drain.drained_since);
     let drained_since = progress.drained().then(|| before.unwrap_or(now));
-    seen.drain = Some(DrainSeen { progress, drained_since });
+    seen.drain = Some(DrainSeen {
+        progress,
+        drained_since,
+    });
 }
 
 fn command_ended(seen: &mut Seen, attempt: u32, end: CommandEnd) {
-    if let CommandSeen::Started { attempt: started, ended } = &mut seen.run.command
+    if let CommandSeen::Started {
+        attempt: started,
+        ended,
+    } = &mut seen.run.command
         && *started == attempt
     {
         *ended = Some(end);
@@ -140,18 +157,27 @@ fn command_ended(seen: &mut Seen, attempt: u32, end: CommandEnd) {
 
 /// News of an older attempt must not hide that a newer one was started.
 fn command_never_begun(seen: &mut Seen, attempt: u32, why: String) {
-    if let CommandSeen::Started { attempt: started, .. } = &seen.run.command
+    if let CommandSeen::Started {
+        attempt: started, ..
+    } = &seen.run.command
         && *started == attempt
     {
         seen.run.command = CommandSeen::FailedToStart { attempt, why };
     }
 }
 
+/// Each change of it is logged, for the log is all there is where the conditions cannot be written.
 fn saw_trouble(seen: &mut Seen, what: &'static str, trouble: Option<String>) {
-    match trouble {
-        Some(trouble) => seen.trouble.insert(what, trouble),
+    let before = match &trouble {
+        Some(why) => seen.trouble.insert(what, why.clone()),
         None => seen.trouble.remove(what),
     };
+    match (before, trouble) {
+        (Some(before), Some(why)) if before == why => {}
+        (_, Some(error)) => tracing::warn!(error, "trouble while {what}"),
+        (Some(_), None) => tracing::info!("no trouble any more while {what}"),
+        (None, None) => {}
+    }
 }
 
 /// A stale fact is worse than none: the next look begins with nothing known.
@@ -183,7 +209,10 @@ pub fn forget(seen: &mut Seen, looks: &[Look], moved: bool) {
 pub fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<BootId, String>) -> Seen {
     Seen {
         node: NodeFact::NotYet,
-        host: HostSeen { boot_id, triggers: Vec::new() },
+        host: HostSeen {
+            boot_id,
+            triggers: Vec::new(),
+        },
         lock: LockSeen::default(),
         drain: None,
         attachments: None,
@@ -218,5 +247,7 @@ pub(super) fn jitter(seed: u64, draw: u64) -> f64 {
 }
 
 fn mix(start: u64, bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes.fold(start, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

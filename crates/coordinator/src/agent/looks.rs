@@ -74,7 +74,8 @@ impl Observers {
         self.ensure_drain(looks, eyes);
         for look in looks {
             if !self.running.iter().any(|(running, _)| running == look) {
-                self.running.extend(start(look, eyes).map(|running| (look.clone(), running)));
+                self.running
+                    .extend(start(look, eyes).map(|running| (look.clone(), running)));
             }
         }
     }
@@ -95,15 +96,23 @@ impl Observers {
         };
         let drain = self.drain.get_or_insert_with(|| {
             let (sender, receiver) = watch::channel(false);
-            Drain { delete: sender, _running: Running::spawn(drained(eyes.clone(), receiver)) }
+            Drain {
+                delete: sender,
+                _running: Running::spawn(drained(eyes.clone(), receiver)),
+            }
         });
-        drain.delete.send_if_modified(|now| delete && !std::mem::replace(now, true));
+        drain
+            .delete
+            .send_if_modified(|now| delete && !std::mem::replace(now, true));
     }
 }
 
 /// Whether another group's Leases are asked for than before.
 fn moved<'a>(before: impl Iterator<Item = &'a Look>, now: &[Look]) -> bool {
-    match (before.filter_map(group_of).next(), now.iter().find_map(group_of)) {
+    match (
+        before.filter_map(group_of).next(),
+        now.iter().find_map(group_of),
+    ) {
         (Some(before), Some(now)) => before != now,
         (Some(_) | None, None) | (None, Some(_)) => false,
     }
@@ -168,24 +177,27 @@ async fn locks(eyes: Eyes, group: GroupName, slots: u32) {
         super::jitter(eyes.jitter_seed, pauses)
     };
     let mut events = std::pin::pin!(eyes.locks.watch(&group, jitter));
-    let mut made = false;
     while let Some(event) = events.next().await {
-        let trouble = known.observe(event, eyes.clock.now()).map(|error| error.in_words());
+        let trouble = known
+            .observe(event, eyes.clock.now())
+            .map(|error| error.in_words());
         eyes.tell(Fact::Trouble("watching the group's Leases", trouble));
         let Some(leases) = known.leases() else {
             continue;
         };
-        if !made {
+        // At the first sight, and whenever somebody has deleted one.
+        if (0..slots).any(|slot| leases.iter().all(|lease| lease.slot != slot)) {
             let make = || eyes.locks.ensure(&group, slots, &leases);
             eyes.read("making the group's Leases", make).await;
-            made = true;
         }
         eyes.tell(Fact::Leases(leases));
     }
 }
 
 async fn group_size(eyes: Eyes, group: GroupName) {
-    let (size, _) = eyes.read("counting the group", || eyes.locks.group_size(&group)).await;
+    let (size, _) = eyes
+        .read("counting the group", || eyes.locks.group_size(&group))
+        .await;
     eyes.tell(Fact::GroupSize(size));
 }
 
@@ -194,7 +206,10 @@ async fn count(eyes: Eyes, lease: LeaseSeen) {
     let read = || eyes.locks.count_reads(&lease, &group);
     let (reads, sent) = eyes.read("counting who is out", read).await;
     let count = dogwatch_core::lock::count(&reads, eyes.locks.holder());
-    eyes.tell(Fact::Count(CountSeen { count, taken: sent.mono }));
+    eyes.tell(Fact::Count(CountSeen {
+        count,
+        taken: sent.mono,
+    }));
 }
 
 async fn holder(eyes: Eyes, lease: LeaseSeen) {
@@ -217,7 +232,8 @@ async fn holder(eyes: Eyes, lease: LeaseSeen) {
 async fn drained(eyes: Eyes, mut delete: watch::Receiver<bool>) {
     let clock = eyes.clock.clone();
     let config = DrainConfig::default();
-    let mut handle = drain::Runner::start(eyes.client.clone(), &eyes.node, config, move || clock.now());
+    let mut handle =
+        drain::Runner::start(eyes.client.clone(), &eyes.node, config, move || clock.now());
     loop {
         let progress = handle.progress.borrow_and_update().clone();
         eyes.tell(Fact::Drain(progress));

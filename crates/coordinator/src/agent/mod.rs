@@ -18,9 +18,7 @@ use std::time::Duration;
 use dogwatch_core::decision::{Because, Event};
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::name::{GroupName, NodeName, RunId};
-use dogwatch_core::reboot::{
-    self, CommandSeen, Config, Decision, LastReboot, NodeFact, Seen,
-};
+use dogwatch_core::reboot::{self, CommandSeen, Config, Decision, LastReboot, NodeFact, Seen};
 use dogwatch_k8s::lock::LockClient;
 use dogwatch_k8s::node::{self, EventWriter};
 use dogwatch_k8s::watch::Event as WatchEvent;
@@ -169,7 +167,8 @@ impl Agent {
             self.take_all();
             let decision = self.decide();
             self.announce(&decision);
-            self.observers.ensure(&decision.looks, &self.eyes, &mut self.seen);
+            self.observers
+                .ensure(&decision.looks, &self.eyes, &mut self.seen);
             match self.step(&decision).await {
                 Step::Again => pause = FIRST_PAUSE,
                 Step::Wait => {
@@ -239,7 +238,10 @@ impl Agent {
     /// Sleeps until something changes or the decision's wake-up.
     async fn wait(&mut self, decision: &Decision) {
         let clock = self.clock.clone();
-        let at_most = decision.wake.as_ref().map(|wake| wake.at.saturating_sub(clock.now().mono));
+        let at_most = decision
+            .wake
+            .as_ref()
+            .map(|wake| wake.at.saturating_sub(clock.now().mono));
         self.heart.sleeping(at_most);
         let wake = decision.wake.as_ref().map(|wake| wake.at);
         let until = [wake, self.say_at].into_iter().flatten().min();
@@ -296,7 +298,10 @@ async fn watch_node(client: dogwatch_k8s::Client, name: String, facts: Unbounded
             WatchEvent::Applied(node) => there(&node, &facts),
             WatchEvent::Deleted(_) => facts.send(Fact::Node(NodeFact::Gone)),
             WatchEvent::Trouble(error) => {
-                tracing::warn!(error = error.in_words(), "cannot watch the Node; trying again");
+                tracing::warn!(
+                    error = error.in_words(),
+                    "cannot watch the Node; trying again"
+                );
                 Ok(())
             }
         };

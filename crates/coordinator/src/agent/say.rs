@@ -18,8 +18,16 @@ const SAY_AFTER: Duration = Duration::from_millis(30);
 impl Agent {
     /// Logs a change of mind, shows it, and keeps what is to be said.
     pub(super) fn announce(&mut self, decision: &Decision) {
-        if self.said.as_ref().is_none_or(|said| said.reason != decision.because.reason) {
-            info!(reason = decision.because.reason, message = decision.because.message, "decided");
+        if self
+            .said
+            .as_ref()
+            .is_none_or(|said| said.reason != decision.because.reason)
+        {
+            info!(
+                reason = decision.because.reason,
+                message = decision.because.message,
+                "decided"
+            );
         }
         self.said = Some(decision.because.clone());
         for event in &decision.report.events {

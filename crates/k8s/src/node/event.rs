@@ -31,12 +31,20 @@ pub struct EventWriter {
 impl EventWriter {
     /// A writer that has said nothing yet.
     pub fn new(client: Client, node: impl Into<String>) -> Self {
-        Self { client, node: node.into(), said: VecDeque::new() }
+        Self {
+            client,
+            node: node.into(),
+            said: VecDeque::new(),
+        }
     }
 
     /// Those that were not said yet, in order.
     pub fn unsaid(&self, events: &[Event]) -> Vec<Event> {
-        events.iter().filter(|event| !self.said.contains(event)).cloned().collect()
+        events
+            .iter()
+            .filter(|event| !self.said.contains(event))
+            .cloned()
+            .collect()
     }
 
     /// Says it, unless it was said. What could not be said is said the next time.

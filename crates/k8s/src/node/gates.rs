@@ -12,7 +12,11 @@ use crate::error::ask;
 /// What keeps the return of a node from being finished, in words; empty when nothing does: its
 /// DaemonSets' pods are ready, no budget that covered a drained pod is short, its volumes are
 /// attached.
-pub async fn shut_gates(client: &Client, node: &str, budgets: &[String]) -> Result<Vec<String>, Error> {
+pub async fn shut_gates(
+    client: &Client,
+    node: &str,
+    budgets: &[String],
+) -> Result<Vec<String>, Error> {
     let mut shut = daemon_pods(client, node).await?;
     shut.extend(short_budgets(client, budgets).await?);
     shut.extend(detached_volumes(client, node).await?);
@@ -22,7 +26,11 @@ pub async fn shut_gates(client: &Client, node: &str, budgets: &[String]) -> Resu
 async fn daemon_pods(client: &Client, node: &str) -> Result<Vec<String>, Error> {
     let pods: Api<Pod> = Api::all(client.clone());
     let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
-    let unready = ask(pods.list(&on_node)).await?.items.into_iter().filter(|pod| is_daemon(pod) && !is_ready(pod));
+    let unready = ask(pods.list(&on_node))
+        .await?
+        .items
+        .into_iter()
+        .filter(|pod| is_daemon(pod) && !is_ready(pod));
     Ok(unready
         .map(|pod| {
             let namespace = pod.namespace().unwrap_or_default();
@@ -33,23 +41,36 @@ async fn daemon_pods(client: &Client, node: &str) -> Result<Vec<String>, Error> 
 
 fn is_daemon(pod: &Pod) -> bool {
     let owners = pod.owner_references().iter();
-    owners.filter(|owner| owner.controller == Some(true)).any(|owner| owner.kind == "DaemonSet")
+    owners
+        .filter(|owner| owner.controller == Some(true))
+        .any(|owner| owner.kind == "DaemonSet")
 }
 
 fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref());
-    conditions.unwrap_or_default().iter().any(|c| c.type_ == "Ready" && c.status == "True")
+    let conditions = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref());
+    conditions
+        .unwrap_or_default()
+        .iter()
+        .any(|c| c.type_ == "Ready" && c.status == "True")
 }
 
 async fn short_budgets(client: &Client, budgets: &[String]) -> Result<Vec<String>, Error> {
     let mut short = Vec::new();
     for (namespace, name) in budgets.iter().filter_map(|budget| budget.split_once('/')) {
         let api: Api<PodDisruptionBudget> = Api::namespaced(client.clone(), namespace);
-        let Some(status) = ask(api.get_opt(name)).await?.and_then(|budget| budget.status) else {
+        let Some(status) = ask(api.get_opt(name))
+            .await?
+            .and_then(|budget| budget.status)
+        else {
             continue;
         };
-        let (healthy, desired) =
-            (status.current_healthy.unwrap_or(0), status.desired_healthy.unwrap_or(0));
+        let (healthy, desired) = (
+            status.current_healthy.unwrap_or(0),
+            status.desired_healthy.unwrap_or(0),
+        );
         if healthy < desired {
             short.push(format!(
                 "PodDisruptionBudget {namespace}/{name} is short: {healthy} healthy of {desired} desired"
@@ -63,12 +84,22 @@ async fn detached_volumes(client: &Client, node: &str) -> Result<Vec<String>, Er
     let attachments: Api<VolumeAttachment> = Api::all(client.clone());
     let all = ask(attachments.list(&ListParams::default())).await?;
     let unattached = all.items.into_iter().filter(|attachment| {
-        let attached = attachment.status.as_ref().is_some_and(|status| status.attached);
-        attachment.spec.node_name == node && !attached && attachment.metadata.deletion_timestamp.is_none()
+        let attached = attachment
+            .status
+            .as_ref()
+            .is_some_and(|status| status.attached);
+        attachment.spec.node_name == node
+            && !attached
+            && attachment.metadata.deletion_timestamp.is_none()
     });
     Ok(unattached
         .map(|attachment| {
-            let volume = attachment.spec.source.persistent_volume_name.as_deref().unwrap_or("inline");
+            let volume = attachment
+                .spec
+                .source
+                .persistent_volume_name
+                .as_deref()
+                .unwrap_or("inline");
             format!("volume {volume} is not attached yet")
         })
         .collect())

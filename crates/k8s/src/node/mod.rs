@@ -33,5 +33,9 @@ pub async fn get_node(client: &Client, name: &str) -> Result<Option<Node>, Error
 pub fn watch_node(client: Client, name: &str) -> impl Stream<Item = Event<Node>> + Send + use<> {
     let nodes = Full(Api::<Node>::all(client));
     // One watcher of one object: its pauses need no spreading.
-    watch(nodes, Selection::fields(format!("metadata.name={name}")), || 0.5)
+    watch(
+        nodes,
+        Selection::fields(format!("metadata.name={name}")),
+        || 0.5,
+    )
 }

@@ -15,9 +15,16 @@ use crate::error::ask;
 
 /// Sends one conditional patch of a Node: everything or nothing. A Node that has changed since, or
 /// is another one of the same name, is answered 409.
-pub async fn patch_node(client: &Client, node: &NodeSeen, patch: &NodePatch) -> Result<Node, Error> {
+pub async fn patch_node(
+    client: &Client,
+    node: &NodeSeen,
+    patch: &NodePatch,
+) -> Result<Node, Error> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let params = PatchParams { field_manager: Some(COORDINATOR.into()), ..PatchParams::default() };
+    let params = PatchParams {
+        field_manager: Some(COORDINATOR.into()),
+        ..PatchParams::default()
+    };
     let body = Patch::Merge(merge_patch(node, patch));
     ask(nodes.patch(node.name.as_str(), &params, &body)).await
 }
@@ -30,7 +37,10 @@ pub async fn patch_conditions(
     now: Now,
 ) -> Result<Node, Error> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let params = PatchParams { field_manager: Some(COORDINATOR.into()), ..PatchParams::default() };
+    let params = PatchParams {
+        field_manager: Some(COORDINATOR.into()),
+        ..PatchParams::default()
+    };
     let conditions: Vec<Value> = writes.iter().map(|write| condition(write, now)).collect();
     let body = Patch::Strategic(json!({
         "metadata": { "uid": node.uid },
@@ -58,17 +68,28 @@ pub(crate) fn seconds(time: jiff::Timestamp) -> String {
 fn merge_patch(node: &NodeSeen, patch: &NodePatch) -> Value {
     let mut metadata = Map::new();
     metadata.insert("uid".into(), node.uid.clone().into());
-    metadata.insert("resourceVersion".into(), patch.resource_version.clone().into());
+    metadata.insert(
+        "resourceVersion".into(),
+        patch.resource_version.clone().into(),
+    );
     metadata.insert("annotations".into(), Value::Object(annotations(patch)));
     if let Some(waiting) = patch.waiting_label {
-        let value = if waiting { Value::from(label::WAITING) } else { Value::Null };
+        let value = if waiting {
+            Value::from(label::WAITING)
+        } else {
+            Value::Null
+        };
         metadata.insert("labels".into(), json!({ label::REBOOT: value }));
     }
     let mut body = Map::new();
     body.insert("metadata".into(), Value::Object(metadata));
     if let Some(unschedulable) = patch.unschedulable {
         // `kubectl uncordon` leaves no field behind either.
-        let value = if unschedulable { Value::Bool(true) } else { Value::Null };
+        let value = if unschedulable {
+            Value::Bool(true)
+        } else {
+            Value::Null
+        };
         body.insert("spec".into(), json!({ "unschedulable": value }));
     }
     Value::Object(body)
@@ -101,7 +122,8 @@ mod tests {
 
     fn seen() -> NodeSeen {
         let node: Node = serde_json::from_value(json!({"metadata": {
-            "name": "n1", "uid": "u1", "resourceVersion": "7"}})).unwrap();
+            "name": "n1", "uid": "u1", "resourceVersion": "7"}}))
+        .unwrap();
         crate::node::node_seen(&node).unwrap()
     }
 
@@ -129,12 +151,19 @@ mod tests {
         assert!(body.get("spec").is_none());
         assert!(body["metadata"].get("labels").is_none());
         let annotations = body["metadata"]["annotations"].as_object().unwrap();
-        assert_eq!(annotations.keys().collect::<Vec<_>>(), ["dogwatch.dev/reboot"]);
+        assert_eq!(
+            annotations.keys().collect::<Vec<_>>(),
+            ["dogwatch.dev/reboot"]
+        );
     }
 
     #[test]
     fn cordon_label_and_record_go_together() {
-        let patch = NodePatch { unschedulable: Some(true), waiting_label: Some(false), ..patch() };
+        let patch = NodePatch {
+            unschedulable: Some(true),
+            waiting_label: Some(false),
+            ..patch()
+        };
         let body = merge_patch(&seen(), &patch);
         assert_eq!(body["spec"]["unschedulable"], true);
         assert!(body["metadata"]["labels"]["dogwatch.dev/reboot"].is_null());

@@ -11,19 +11,32 @@ use kube::ResourceExt as _;
 pub fn node_seen(node: &Node) -> Result<NodeSeen, BadName> {
     let annotation = |key: &str| node.annotations().get(key).map(String::as_str);
     let status = node.status.as_ref();
-    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let boot_id = status.and_then(|status| status.node_info.as_ref()).map(|info| info.boot_id.as_str());
+    let conditions = status
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
+    let boot_id = status
+        .and_then(|status| status.node_info.as_ref())
+        .map(|info| info.boot_id.as_str());
     Ok(NodeSeen {
         name: NodeName::new(node.name_any())?,
         uid: node.uid().unwrap_or_default(),
         resource_version: node.resource_version().unwrap_or_default(),
-        unschedulable: node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false),
-        ready: conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True"),
+        unschedulable: node
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.unschedulable)
+            .unwrap_or(false),
+        ready: conditions
+            .iter()
+            .any(|c| c.type_ == "Ready" && c.status == "True"),
         boot_id: boot_id.and_then(|text| BootId::new(text).ok()),
         group: group_of(node.labels().contains_key(label::CONTROL_PLANE)),
         control_plane: node.labels().contains_key(label::CONTROL_PLANE),
         keep_cordoned: annotation(annotation::KEEP_CORDONED).is_some_and(|value| value != "false"),
-        waiting_label: node.labels().get(label::REBOOT).is_some_and(|value| value == label::WAITING),
+        waiting_label: node
+            .labels()
+            .get(label::REBOOT)
+            .is_some_and(|value| value == label::WAITING),
         record: Parsed::read(annotation(annotation::REBOOT)),
         request: Parsed::read(annotation(annotation::REBOOT_REQUESTED)),
         request_fingerprint: annotation(annotation::REBOOT_REQUESTED)
@@ -35,7 +48,11 @@ pub fn node_seen(node: &Node) -> Result<NodeSeen, BadName> {
 
 /// The group of a Node while no policy rules it. Source: specification §2.2.
 pub fn group_of(control_plane: bool) -> GroupName {
-    if control_plane { GroupName::control_plane() } else { GroupName::default_group() }
+    if control_plane {
+        GroupName::control_plane()
+    } else {
+        GroupName::default_group()
+    }
 }
 
 fn condition(condition: &NodeCondition) -> Condition {
@@ -68,8 +85,10 @@ mod tests {
 
     #[test]
     fn an_unreadable_record_is_bad_and_not_absent() {
-        let seen = node(serde_json::json!({"metadata": {"name": "n1", "annotations": {
-            "dogwatch.dev/reboot": "{", "dogwatch.dev/reboot-requested": "please"}}}));
+        let seen = node(
+            serde_json::json!({"metadata": {"name": "n1", "annotations": {
+            "dogwatch.dev/reboot": "{", "dogwatch.dev/reboot-requested": "please"}}}),
+        );
         assert!(matches!(seen.record, Parsed::Bad { .. }));
         assert!(matches!(seen.request, Parsed::Bad { .. }));
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use dogwatch_coordinator::agent::facts::{self, Fact};
+use dogwatch_core::Now;
 use dogwatch_core::condition::{self, Condition, Write};
 use dogwatch_core::decision::Event;
 use dogwatch_core::lock::HolderId;
@@ -11,7 +12,6 @@ use dogwatch_core::reboot::{
     Decision, Fingerprint, Look, NodeFact, NodePatch, NodeSeen, Parsed, Record, RecordChange, Seen,
     TriggerSeen, TriggerState,
 };
-use dogwatch_core::Now;
 
 use crate::seed::Stream;
 
@@ -45,7 +45,11 @@ pub(super) struct Machine {
 
 impl Machine {
     pub(super) fn new(name: NodeName, control_plane: bool, mut stream: Stream, spread: u8) -> Self {
-        let group = if control_plane { GroupName::control_plane() } else { GroupName::default_group() };
+        let group = if control_plane {
+            GroupName::control_plane()
+        } else {
+            GroupName::default_group()
+        };
         let boot = stream.boot_id();
         let mut machine = Self {
             me: HolderId::node(&name),
@@ -71,7 +75,8 @@ impl Machine {
     }
 
     fn start(&mut self, boot: BootId) {
-        let run = RunId::new(format!("coordinator/{}", self.stream.uuid())).expect("a UUID after a known prefix");
+        let run = RunId::new(format!("coordinator/{}", self.stream.uuid()))
+            .expect("a UUID after a known prefix");
         self.seen = Some(facts::first_sight(&run, self.me.clone(), Ok(boot)));
     }
 
@@ -84,11 +89,17 @@ impl Machine {
 
     fn triggers(&self) -> Fact {
         let state = if self.sentinel {
-            TriggerState::Present { fingerprint: Fingerprint("1".into()), reason: "planned rollout".into() }
+            TriggerState::Present {
+                fingerprint: Fingerprint("1".into()),
+                reason: "planned rollout".into(),
+            }
         } else {
             TriggerState::Absent
         };
-        Fact::Triggers(vec![TriggerSeen { source: SENTINEL.into(), state }])
+        Fact::Triggers(vec![TriggerSeen {
+            source: SENTINEL.into(),
+            state,
+        }])
     }
 
     /// The host goes down: the process, and all it knew, is gone.
@@ -117,7 +128,10 @@ impl Machine {
 
     /// Its watch shows it its own Node.
     pub(super) fn sees_itself(&mut self, now: Now) {
-        self.take(Fact::Node(NodeFact::There(Box::new(self.object.clone()))), now);
+        self.take(
+            Fact::Node(NodeFact::There(Box::new(self.object.clone()))),
+            now,
+        );
     }
 
     pub(super) fn take(&mut self, fact: Fact, now: Now) {
@@ -198,7 +212,9 @@ impl Machine {
             last_transition: Some(write.last_transition),
             last_heartbeat: Some(now.wall),
         };
-        self.object.conditions.retain(|there| there.kind != condition.kind);
+        self.object
+            .conditions
+            .retain(|there| there.kind != condition.kind);
         self.object.conditions.push(condition);
     }
 

@@ -22,7 +22,7 @@ use dogwatch_core::limit::Limit;
 
 pub use calls::Calls;
 pub use result::{Outcome, Stretch};
-pub use rollout::run;
+pub use rollout::{run, run_watched};
 
 use crate::seed::Seed;
 

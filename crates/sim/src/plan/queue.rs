@@ -14,7 +14,11 @@ pub(super) struct Queue<T> {
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
-        Self { heap: BinaryHeap::new(), events: std::collections::BTreeMap::new(), next: 0 }
+        Self {
+            heap: BinaryHeap::new(),
+            events: std::collections::BTreeMap::new(),
+            next: 0,
+        }
     }
 }
 
@@ -27,7 +31,10 @@ impl<T> Queue<T> {
 
     pub(super) fn take(&mut self) -> Option<(Duration, T)> {
         let Reverse((at, serial)) = self.heap.pop()?;
-        let event = self.events.remove(&serial).expect("every entry of the heap has its event");
+        let event = self
+            .events
+            .remove(&serial)
+            .expect("every entry of the heap has its event");
         Some((at, event))
     }
 }
@@ -43,7 +50,9 @@ mod tests {
         queue.put(at(2), "c");
         queue.put(at(1), "a");
         queue.put(at(1), "b");
-        let order: Vec<&str> = std::iter::from_fn(|| queue.take()).map(|(_, event)| event).collect();
+        let order: Vec<&str> = std::iter::from_fn(|| queue.take())
+            .map(|(_, event)| event)
+            .collect();
         assert_eq!(order, ["a", "b", "c"]);
     }
 }

@@ -45,7 +45,10 @@ pub struct Stretch {
 impl Stretch {
     pub(super) fn longer(&mut self, node: &str, time: Duration) {
         if time > self.time {
-            *self = Self { node: node.to_owned(), time };
+            *self = Self {
+                node: node.to_owned(),
+                time,
+            };
         }
     }
 }

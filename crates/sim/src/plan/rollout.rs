@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dogwatch_core::Now;
 use dogwatch_coordinator::agent::facts::{self, Fact};
+use dogwatch_core::Now;
 use dogwatch_core::drain::Progress;
-use dogwatch_core::lock::{self, Count, HolderId, HolderNode, LeaseSeen, LockRecord, NodeRow, Reads};
+use dogwatch_core::lock::{
+    self, Count, HolderId, HolderNode, LeaseSeen, LockRecord, NodeRow, Reads,
+};
 use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::reboot::{
-    self, Action, CommandSeen, Config, CountSeen, HolderSeen, Look, NodePatch, OnGateTimeout, OnTimeout, Phase, RecordChange,
+    self, Action, CommandSeen, Config, CountSeen, HolderSeen, Look, NodePatch, OnGateTimeout,
+    OnTimeout, Phase, RecordChange,
 };
 use jiff::Timestamp;
 
@@ -41,10 +44,21 @@ enum Event {
 
 /// Plays the rollout to its end.
 pub fn run(plan: &Plan) -> Outcome {
+    run_watched(plan, &mut |_, _| {})
+}
+
+/// Plays the rollout to its end; `watch` is told how many nodes are done at which time, each time
+/// that one more is.
+pub fn run_watched(plan: &Plan, watch: &mut dyn FnMut(u32, Duration)) -> Outcome {
     let mut rollout = Rollout::new(plan);
+    let mut done = 0;
     while let Some((at, event)) = rollout.queue.take() {
         rollout.now = at;
         rollout.happens(event);
+        if rollout.result.rebooted > done {
+            done = rollout.result.rebooted;
+            watch(done, at);
+        }
         if rollout.left == 0 {
             break;
         }
@@ -69,7 +83,11 @@ struct Rollout<'a> {
 impl<'a> Rollout<'a> {
     fn new(plan: &'a Plan) -> Self {
         let machines = machines(plan);
-        let numbers = machines.iter().enumerate().map(|(n, machine)| (machine.me.clone(), n)).collect();
+        let numbers = machines
+            .iter()
+            .enumerate()
+            .map(|(n, machine)| (machine.me.clone(), n))
+            .collect();
         let mut rollout = Self {
             plan,
             config: config(plan),
@@ -96,7 +114,10 @@ impl<'a> Rollout<'a> {
             let at = self.plan.arrival.mul_f64(arrivals.fraction());
             self.queue.put(at, Event::Want(number));
         }
-        self.count("list and watch nodes", 3 * u64::try_from(self.machines.len()).unwrap_or(u64::MAX));
+        self.count(
+            "list and watch nodes",
+            3 * u64::try_from(self.machines.len()).unwrap_or(u64::MAX),
+        );
     }
 
     fn time(&self) -> Now {
@@ -143,7 +164,15 @@ impl<'a> Rollout<'a> {
             return;
         }
         machine.generation += 1;
-        if machine.looks.iter().any(|look| matches!(look, Look::Locks { .. })) && machine.seen.as_ref().is_some_and(|seen| seen.lock.leases.is_some()) {
+        if machine
+            .looks
+            .iter()
+            .any(|look| matches!(look, Look::Locks { .. }))
+            && machine
+                .seen
+                .as_ref()
+                .is_some_and(|seen| seen.lock.leases.is_some())
+        {
             let view = self.slots.view(&group, &machine.me, machine.looks_since);
             machine.take(Fact::Leases(view), now);
         }
@@ -155,7 +184,10 @@ impl<'a> Rollout<'a> {
         let news = machine.gather(&decision, now);
         if let Some(action) = decision.actions.first() {
             machine.busy = true;
-            self.queue.put(self.now + self.plan.api_latency, Event::Done(number, Box::new(action.clone())));
+            self.queue.put(
+                self.now + self.plan.api_latency,
+                Event::Done(number, Box::new(action.clone())),
+            );
             return;
         }
         if news && !machine.say_scheduled {
@@ -164,14 +196,19 @@ impl<'a> Rollout<'a> {
         }
         if let Some(wake) = &decision.wake {
             let generation = self.machines[number].generation;
-            self.queue.put(wake.at.max(self.now), Event::Wake(number, generation));
+            self.queue
+                .put(wake.at.max(self.now), Event::Wake(number, generation));
         }
     }
 
     /// Begins what is looked at anew, and ends what is not looked at any more.
     fn look(&mut self, number: usize, looks: &[Look]) {
         let machine = &mut self.machines[number];
-        let begun: Vec<Look> = looks.iter().filter(|look| !machine.looks.contains(look)).cloned().collect();
+        let begun: Vec<Look> = looks
+            .iter()
+            .filter(|look| !machine.looks.contains(look))
+            .cloned()
+            .collect();
         let had_locks = machine.looks.iter().any(is_locks);
         if had_locks && !looks.iter().any(is_locks) {
             let renewals = (self.now - machine.looks_since).as_secs() / WATCH_LIFETIME.as_secs();
@@ -215,7 +252,14 @@ impl<'a> Rollout<'a> {
                 self.count("list and watch pods", 3);
                 let time = self.machines[number].own(self.plan.drain_time);
                 let gone = usize::try_from(pods).unwrap_or(usize::MAX);
-                (time, Fact::Drain(Progress { listed: true, gone, ..Progress::default() }))
+                (
+                    time,
+                    Fact::Drain(Progress {
+                        listed: true,
+                        gone,
+                        ..Progress::default()
+                    }),
+                )
             }
             Look::Attachments { .. } => {
                 self.count("list and watch volumes", 2);
@@ -226,11 +270,16 @@ impl<'a> Rollout<'a> {
                 (2 * latency, Fact::Gates(Vec::new()))
             }
         };
-        self.queue.put(self.now + after, Event::Fact(number, look, Box::new(fact)));
+        self.queue
+            .put(self.now + after, Event::Fact(number, look, Box::new(fact)));
     }
 
     fn members(&self, group: &GroupName) -> u32 {
-        if *group == GroupName::control_plane() { self.plan.control_plane } else { self.plan.nodes }
+        if *group == GroupName::control_plane() {
+            self.plan.control_plane
+        } else {
+            self.plan.nodes
+        }
     }
 
     /// Who else is out. Members that are in service change nothing, so only the others are named.
@@ -239,14 +288,28 @@ impl<'a> Rollout<'a> {
         let out = self.out.get(&machine.group).into_iter().flatten();
         let nodes = out.map(|other| row(&self.machines[*other])).collect();
         let held = self.slots.held(&machine.group);
-        let reads = Reads { lease: lease.name.clone(), nodes, held };
+        let reads = Reads {
+            lease: lease.name.clone(),
+            nodes,
+            held,
+        };
         let members = self.members(&machine.group);
-        let count = Count { members, ..lock::count(&reads, &machine.me) };
-        Fact::Count(CountSeen { count, taken: self.now })
+        let count = Count {
+            members,
+            ..lock::count(&reads, &machine.me)
+        };
+        Fact::Count(CountSeen {
+            count,
+            taken: self.now,
+        })
     }
 
     fn holder(&self, lease: &LeaseSeen) -> Fact {
-        let uid = lease.record.as_ref().and_then(|record| record.node_uid.clone()).unwrap_or_default();
+        let uid = lease
+            .record
+            .as_ref()
+            .and_then(|record| record.node_uid.clone())
+            .unwrap_or_default();
         let there = HolderNode::There { uid };
         Fact::Holder(HolderSeen {
             lease: lease.name.clone(),
@@ -289,7 +352,9 @@ impl<'a> Rollout<'a> {
             machine.sees_itself(now);
             return;
         }
-        let waits = machine.record().filter(|record| record.phase == Phase::Waiting && machine.object.waiting_label);
+        let waits = machine
+            .record()
+            .filter(|record| record.phase == Phase::Waiting && machine.object.waiting_label);
         if let Some(since) = waits.map(|record| record.since) {
             let place = (machine.object.control_plane, since, machine.me.clone());
             let group = machine.group.clone();
@@ -322,12 +387,22 @@ impl<'a> Rollout<'a> {
     fn won(&mut self, number: usize) {
         let machine = &mut self.machines[number];
         machine.won_at = Some(self.now);
-        let Some(record) = machine.object.record.get() else { return };
-        let place = (machine.object.control_plane, record.since, machine.me.clone());
+        let Some(record) = machine.object.record.get() else {
+            return;
+        };
+        let place = (
+            machine.object.control_plane,
+            record.since,
+            machine.me.clone(),
+        );
         let group = machine.group.clone();
         let since = record.since;
         self.slots.no_longer_waits(&group, &place);
-        let passed_over = self.slots.waiters(&group).first().and_then(|first| self.machines[self.numbers[first]].record().map(|record| record.since));
+        let passed_over = self.slots.waiters(&group).first().and_then(|first| {
+            self.machines[self.numbers[first]]
+                .record()
+                .map(|record| record.since)
+        });
         if let Some(earlier) = passed_over.filter(|earlier| *earlier < since) {
             let by = Duration::try_from(since.duration_since(earlier)).unwrap_or(Duration::ZERO);
             self.result.worst_inversion = self.result.worst_inversion.max(by);
@@ -340,13 +415,21 @@ impl<'a> Rollout<'a> {
         let now = self.time();
         let me = self.machines[number].me.clone();
         let group = self.machines[number].group.clone();
-        let Some(free) = self.slots.release(&me, over_budget, self.now) else { return };
+        let Some(free) = self.slots.release(&me, over_budget, self.now) else {
+            return;
+        };
         for called in &free.hint {
             let called = self.numbers[called];
             let generation = self.machines[called].generation;
-            self.queue.put(self.now + self.plan.api_latency, Event::Wake(called, generation));
+            self.queue.put(
+                self.now + self.plan.api_latency,
+                Event::Wake(called, generation),
+            );
         }
-        self.queue.put(self.now + UNCALLED, Event::Uncalled(group, free.slot, free.resource_version.clone()));
+        self.queue.put(
+            self.now + UNCALLED,
+            Event::Uncalled(group, free.slot, free.resource_version.clone()),
+        );
         if over_budget {
             let pause = lock::give_back_pause(free.given_back, 0.5);
             if let Some(seen) = &mut self.machines[number].seen {
@@ -366,7 +449,10 @@ impl<'a> Rollout<'a> {
             self.turn(self.numbers[&waiter]);
         }
         if !self.slots.waiters(group).is_empty() {
-            self.queue.put(self.now + UNCALLED, Event::Uncalled(group.clone(), slot, version.to_owned()));
+            self.queue.put(
+                self.now + UNCALLED,
+                Event::Uncalled(group.clone(), slot, version.to_owned()),
+            );
         }
     }
 
@@ -375,10 +461,14 @@ impl<'a> Rollout<'a> {
         self.say_all(number, now);
         let machine = &mut self.machines[number];
         if let Some(seen) = &mut machine.seen {
-            seen.run.command = CommandSeen::Started { attempt, ended: None };
+            seen.run.command = CommandSeen::Started {
+                attempt,
+                ended: None,
+            };
         }
         let time = machine.own(self.plan.reboot_time);
-        self.queue.put(self.now + SHUTDOWN.min(time), Event::Down(number));
+        self.queue
+            .put(self.now + SHUTDOWN.min(time), Event::Down(number));
         self.queue.put(self.now + time, Event::Up(number));
     }
 
@@ -426,10 +516,16 @@ impl<'a> Rollout<'a> {
 
     fn finished(&mut self, number: usize) {
         let machine = &self.machines[number];
-        let (Some(wanted), Some(won)) = (machine.wanted_at, machine.won_at) else { return };
+        let (Some(wanted), Some(won)) = (machine.wanted_at, machine.won_at) else {
+            return;
+        };
         let name = machine.object.name.as_str();
-        self.result.longest_wait.longer(name, won.saturating_sub(wanted));
-        self.result.longest_out.longer(name, self.now.saturating_sub(won));
+        self.result
+            .longest_wait
+            .longer(name, won.saturating_sub(wanted));
+        self.result
+            .longest_out
+            .longer(name, self.now.saturating_sub(won));
         self.waits.push(won.saturating_sub(wanted));
         self.result.rebooted += 1;
         self.result.took = self.now;
@@ -438,7 +534,11 @@ impl<'a> Rollout<'a> {
 
     fn outcome(mut self) -> Outcome {
         self.waits.sort();
-        self.result.median_wait = self.waits.get(self.waits.len() / 2).copied().unwrap_or_default();
+        self.result.median_wait = self
+            .waits
+            .get(self.waits.len() / 2)
+            .copied()
+            .unwrap_or_default();
         let nodes = u64::try_from(self.machines.len()).unwrap_or(u64::MAX);
         let renewals = nodes * (self.now.as_secs() / WATCH_LIFETIME.as_secs());
         self.count("renew watches", renewals);
@@ -461,13 +561,16 @@ fn row(machine: &Machine) -> NodeRow {
 
 fn time(now: Duration) -> Now {
     let seconds = jiff::SignedDuration::try_from(now).unwrap_or(jiff::SignedDuration::MAX);
-    let wall = Timestamp::UNIX_EPOCH.checked_add(seconds).unwrap_or(Timestamp::MAX);
+    let wall = Timestamp::UNIX_EPOCH
+        .checked_add(seconds)
+        .unwrap_or(Timestamp::MAX);
     Now { wall, mono: now }
 }
 
 fn machines(plan: &Plan) -> Vec<Machine> {
     let machine = |kind: &str, number: u32, control_plane: bool| {
-        let name = NodeName::new(format!("{kind}-{number:04}")).expect("letters, digits and a dash");
+        let name =
+            NodeName::new(format!("{kind}-{number:04}")).expect("letters, digits and a dash");
         let stream = plan.seed.stream(&format!("machine/{name}"));
         Machine::new(name, control_plane, stream, plan.spread_percent)
     };

@@ -60,7 +60,10 @@ impl Slots {
         let free = self.free.get(group).into_iter().flatten();
         let mut seen: Vec<LeaseSeen> = free
             .map(|slot| self.leases[&(group.clone(), *slot)].clone())
-            .map(|lease| LeaseSeen { freed_at: lease.freed_at.filter(|at| *at > since), ..lease })
+            .map(|lease| LeaseSeen {
+                freed_at: lease.freed_at.filter(|at| *at > since),
+                ..lease
+            })
             .collect();
         if seen.is_empty() {
             seen.extend(self.leases.get(&(group.clone(), 0)).cloned());
@@ -69,7 +72,12 @@ impl Slots {
     }
 
     /// A bid, or a takeover from an older run: `None` if the Lease has changed since it was seen.
-    pub(super) fn bid(&mut self, bid: &LeaseSeen, me: &HolderId, record: &LockRecord) -> Option<LeaseSeen> {
+    pub(super) fn bid(
+        &mut self,
+        bid: &LeaseSeen,
+        me: &HolderId,
+        record: &LockRecord,
+    ) -> Option<LeaseSeen> {
         let key = (record.group.clone(), bid.slot);
         let lease = self.leases.get_mut(&key)?;
         let free = lease.holder.as_ref().is_none_or(|holder| holder == me);
@@ -91,12 +99,25 @@ impl Slots {
     }
 
     /// A release by its holder; answers the Lease as it is now.
-    pub(super) fn release(&mut self, me: &HolderId, over_budget: bool, now: Duration) -> Option<LeaseSeen> {
+    pub(super) fn release(
+        &mut self,
+        me: &HolderId,
+        over_budget: bool,
+        now: Duration,
+    ) -> Option<LeaseSeen> {
         let key = self.holders.remove(me)?;
-        let hint = if over_budget { Vec::new() } else { self.next(&key.0, me) };
+        let hint = if over_budget {
+            Vec::new()
+        } else {
+            self.next(&key.0, me)
+        };
         self.version += 1;
         let lease = self.leases.get_mut(&key)?;
-        let given_back = if over_budget { lease.given_back.saturating_add(1) } else { 0 };
+        let given_back = if over_budget {
+            lease.given_back.saturating_add(1)
+        } else {
+            0
+        };
         *lease = LeaseSeen {
             resource_version: self.version.to_string(),
             holder: None,
@@ -117,7 +138,12 @@ impl Slots {
 
     fn next(&self, group: &GroupName, me: &HolderId) -> Vec<HolderId> {
         let waiting = self.waiting.get(group).into_iter().flatten();
-        waiting.map(|(_, _, holder)| holder).filter(|holder| *holder != me).take(lock::HINT_LENGTH).cloned().collect()
+        waiting
+            .map(|(_, _, holder)| holder)
+            .filter(|holder| *holder != me)
+            .take(lock::HINT_LENGTH)
+            .cloned()
+            .collect()
     }
 
     pub(super) fn wait(&mut self, group: &GroupName, place: Place) {
@@ -136,7 +162,9 @@ impl Slots {
 
     /// Whether the Lease is still as it was when it was freed.
     pub(super) fn still_free(&self, group: &GroupName, slot: u32, version: &str) -> bool {
-        self.leases.get(&(group.clone(), slot)).is_some_and(|lease| lease.resource_version == version)
+        self.leases
+            .get(&(group.clone(), slot))
+            .is_some_and(|lease| lease.resource_version == version)
     }
 
     /// Every held Lease, as the budget's count reads them.
