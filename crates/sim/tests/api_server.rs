@@ -467,3 +467,47 @@ fn a_table_shows_a_node_as_kubectl_does_without_its_object() {
         ["n", "Ready,SchedulingDisabled", "control-plane", "0s"]
     );
 }
+
+#[test]
+fn a_first_apply_finds_what_was_there_before_owned() {
+    let mut cluster = Cluster::new();
+    // A plain create without anything to own, so that nobody is noted as its owner.
+    cluster.post(LEASES, &json!({"metadata": {"name": "slot"}}));
+    cluster.merge(&format!("{LEASES}/slot"), &holder("person"));
+    let refused = cluster.apply("slot", "one", &holder("one"));
+    assert_eq!(refused.code, 409);
+    let expected = "Apply failed with 1 conflict: conflict with \"before-first-apply\" using coordination.k8s.io/v1: .spec.holderIdentity";
+    assert_eq!(message(&refused), expected);
+}
+
+#[test]
+fn a_name_that_is_going_is_taken_still_and_says_so() {
+    let mut cluster = Cluster::new();
+    let held = json!({"metadata": {"name": "slot", "finalizers": ["example.com/hold"]}});
+    cluster.post(LEASES, &held);
+    cluster.ask(Method::DELETE, &format!("{LEASES}/slot"), &Value::Null, "");
+    let refused = cluster.post(LEASES, &held);
+    assert_eq!(
+        message(&refused),
+        "object is being deleted: leases.coordination.k8s.io \"slot\" already exists"
+    );
+}
+
+#[test]
+fn a_strategic_patch_puts_new_conditions_where_the_real_server_puts_them() {
+    let mut cluster = Cluster::new();
+    let condition = |name: &str| json!({"type": name, "status": "True"});
+    let node = json!({"metadata": {"name": "n"}, "status": {"conditions": [condition("A"), condition("B"), condition("C")]}});
+    cluster.post("/api/v1/nodes", &node);
+    let patch = json!({"status": {"conditions": [condition("C"), condition("New")]}});
+    let strategic = "application/strategic-merge-patch+json";
+    let node = cluster
+        .ask(Method::PATCH, "/api/v1/nodes/n/status", &patch, strategic)
+        .json();
+    let conditions = node["status"]["conditions"].as_array().expect("conditions");
+    let types: Vec<&str> = conditions
+        .iter()
+        .filter_map(|condition| condition["type"].as_str())
+        .collect();
+    assert_eq!(types, ["A", "B", "C", "New"]);
+}

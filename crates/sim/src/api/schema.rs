@@ -188,6 +188,11 @@ impl<'a> Type<'a> {
     fn object_shape(self) -> Shape {
         match self {
             Self::BuiltIn { field, .. } if ATOMIC.contains(&field) => Shape::Leaf,
+            // An owner is named as a whole.
+            Self::BuiltIn {
+                field: "",
+                parent: "ownerReferences",
+            } => Shape::Leaf,
             Self::BuiltIn { field, .. } if MAPS.contains(&field) => Shape::Map,
             Self::BuiltIn { .. } => Shape::Struct,
             Self::Custom { schema, .. } => {

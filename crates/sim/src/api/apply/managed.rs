@@ -1,5 +1,7 @@
 //! `metadata.managedFields`: who owns which field, kept up to date by every write.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::merge::merge;
@@ -55,6 +57,14 @@ struct Entry {
 impl Entry {
     fn parse(entry: &Value) -> Self {
         Self {
+            fields: FieldSet::parse(&entry["fieldsV1"]),
+            ..Self::head(entry)
+        }
+    }
+
+    /// All but the fields.
+    fn head(entry: &Value) -> Self {
+        Self {
             manager: text(entry, &["manager"]).into(),
             operation: if text(entry, &["operation"]) == "Apply" {
                 Operation::Apply
@@ -64,7 +74,7 @@ impl Entry {
             api_version: text(entry, &["apiVersion"]).into(),
             subresource: text(entry, &["subresource"]).into(),
             time: entry.get("time").and_then(Value::as_str).map(Into::into),
-            fields: FieldSet::parse(&entry["fieldsV1"]),
+            fields: FieldSet::default(),
         }
     }
 
@@ -114,21 +124,20 @@ fn entries(object: &Value) -> Vec<Entry> {
         .collect()
 }
 
-fn store(object: &mut Value, mut entries: Vec<Entry>) {
-    entries.retain(|entry| !entry.fields.is_empty());
-    entries.sort_by(|a, b| {
-        let key = |entry: &Entry| {
-            (
-                entry.operation,
-                entry.time.clone(),
-                entry.manager.clone(),
-                entry.api_version.clone(),
-                entry.subresource.clone(),
-            )
-        };
-        key(a).cmp(&key(b))
-    });
-    let list: Vec<Value> = entries.iter().map(Entry::to_value).collect();
+/// Writes the entries down in the order of the real server; empty ones are left out.
+fn store(object: &mut Value, entries: &[Entry], mut list: Vec<Value>) {
+    list.extend(
+        entries
+            .iter()
+            .filter(|entry| !entry.fields.is_empty())
+            .map(Entry::to_value),
+    );
+    // "Apply" comes before "Update" by the alphabet, too.
+    let key = |entry: &Value| {
+        ["operation", "time", "manager", "apiVersion", "subresource"]
+            .map(|field| text(entry, &[field]).to_owned())
+    };
+    list.sort_by_cached_key(key);
     let meta = meta_mut(object);
     if list.is_empty() {
         meta.remove("managedFields");
@@ -193,6 +202,8 @@ fn asks_for_reset(object: &Value) -> bool {
 }
 
 /// Notes in `new` what its writer changed against `old` (None: created).
+///
+/// Most writes touch the fields of one manager: the entries of the others stay as they are, unread.
 pub(crate) fn track_update<'a>(
     old: Option<&'a Value>,
     new: &mut Value,
@@ -200,46 +211,60 @@ pub(crate) fn track_update<'a>(
     ty: Type<'a>,
     custom: bool,
 ) {
-    let sent = items(new, &["metadata", "managedFields"]);
-    let mut known = match old {
-        _ if asks_for_reset(new) && writer.subresource.is_empty() => Vec::new(),
-        Some(old) if !writer.subresource.is_empty() || sent.is_empty() => entries(old),
-        Some(_) | None => entries(new),
-    };
-    // An object whose fields nobody managed stays that way until somebody applies.
-    if known.is_empty() && old.is_some() {
+    let Some(noted) = noted(old, new, writer) else {
         meta_mut(new).remove("managedFields");
         return;
-    }
-    let before = known.clone();
-    let taken = {
-        let base = nothing(custom);
-        let comparison = compare(old.unwrap_or(&base), new, ty, writer);
-        let changed = comparison.modified.union(&comparison.added);
-        for entry in &mut known {
-            entry.fields = entry
-                .fields
-                .difference(&changed)
-                .difference(&comparison.removed);
-        }
-        changed.difference(&unowned()).without_trees(writer.reset)
     };
+    let (changed, removed) = {
+        let base = old.map_or_else(|| Cow::Owned(nothing(custom)), Cow::Borrowed);
+        let comparison = compare(&base, new, ty, writer);
+        (
+            comparison.modified.union(&comparison.added),
+            comparison.removed,
+        )
+    };
+    let taken = changed.difference(&unowned());
+    let touched = changed.union(&removed);
+    let opens = |raw: &Value| {
+        touched.meets(&raw["fieldsV1"])
+            || (!taken.is_empty() && Entry::head(raw).belongs_to(writer, Operation::Update))
+    };
+    let (opened, kept): (Vec<Value>, Vec<Value>) = noted.into_iter().partition(opens);
+    let mut opened: Vec<Entry> = opened.iter().map(Entry::parse).collect();
+    for entry in &mut opened {
+        entry.fields = entry.fields.difference(&touched);
+    }
     if !taken.is_empty() {
-        add(&mut known, taken, writer);
+        add(&mut opened, taken, writer);
     }
-    cap(&mut known);
-    if known == before && old.is_some() && sent_is_old(old, new) {
-        return;
+    cap_and_store(new, opened, kept);
+}
+
+/// The entries that a write starts from. None when nobody is to be noted: an object whose fields
+/// nobody managed stays that way until somebody applies.
+fn noted(old: Option<&Value>, new: &Value, writer: &Writer<'_>) -> Option<Vec<Value>> {
+    let own = |object: &Value| items(object, &["metadata", "managedFields"]).to_vec();
+    let sent = own(new);
+    let list = match old {
+        _ if asks_for_reset(new) && writer.subresource.is_empty() => Vec::new(),
+        Some(old) if !writer.subresource.is_empty() || sent.is_empty() => own(old),
+        Some(_) | None => sent,
+    };
+    (old.is_none() || !list.is_empty()).then_some(list)
+}
+
+fn cap_and_store(object: &mut Value, mut opened: Vec<Entry>, kept: Vec<Value>) {
+    if opened.len() + kept.len() > MAX_UPDATE_ENTRIES {
+        opened.extend(kept.iter().map(Entry::parse));
+        cap(&mut opened);
+        store(object, &opened, Vec::new());
+    } else {
+        store(object, &opened, kept);
     }
-    store(new, known);
 }
 
 fn compare(old: &Value, new: &Value, ty: Type<'_>, writer: &Writer<'_>) -> Comparison {
     Comparison::of(old, new, ty).without_trees(writer.reset)
-}
-
-fn sent_is_old(old: Option<&Value>, new: &Value) -> bool {
-    old.map(|old| &old["metadata"]["managedFields"]) == Some(&new["metadata"]["managedFields"])
 }
 
 fn add(known: &mut Vec<Entry>, fields: FieldSet, writer: &Writer<'_>) {
@@ -302,7 +327,12 @@ pub(crate) fn apply<'a>(
         let merged = merge(base, config, ty).map_err(|why| {
             ApiError::plain(500, format!("failed to create typed patch object: {why}"))
         })?;
-        (merged, entries(base))
+        let known = match live.map(entries) {
+            Some(known) if known.is_empty() => before_first_apply(base, writer, ty),
+            Some(known) => known,
+            None => Vec::new(),
+        };
+        (merged, known)
     };
     let wanted = of_value(config, ty).without_trees(writer.reset);
     let place = known
@@ -343,8 +373,30 @@ pub(crate) fn apply<'a>(
         fields: wanted.difference(&unowned()),
     });
     let mut out = pruned;
-    store(&mut out, known);
+    store(&mut out, &known, Vec::new());
     Ok(out)
+}
+
+/// Everything that is there when nobody was ever noted as its owner.
+fn before_first_apply(live: &Value, writer: &Writer<'_>, ty: Type<'_>) -> Vec<Entry> {
+    let base = nothing(matches!(ty, Type::Custom { .. } | Type::Unknown));
+    let comparison = compare(&base, live, ty, writer);
+    let fields = comparison
+        .modified
+        .union(&comparison.added)
+        .difference(&unowned());
+    let first = Entry {
+        manager: "before-first-apply".into(),
+        operation: Operation::Update,
+        api_version: writer.api_version.into(),
+        subresource: String::new(),
+        time: Some(writer.now.into()),
+        fields,
+    };
+    [first]
+        .into_iter()
+        .filter(|entry| !entry.fields.is_empty())
+        .collect()
 }
 
 /// Takes away what the manager applied last time and not this time, unless somebody else owns it

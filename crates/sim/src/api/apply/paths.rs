@@ -78,6 +78,19 @@ impl FieldSet {
             .filter(|child| child.children.values().any(|c| !c.is_empty()))
     }
 
+    /// Whether a path of this set is in the given `fieldsV1`, which is not read into a set for it.
+    pub(crate) fn meets(&self, fields: &Value) -> bool {
+        self.children
+            .iter()
+            .any(|(element, child)| match fields.get(element) {
+                Some(Value::Object(map)) => {
+                    (child.member && (map.is_empty() || map.contains_key(".")))
+                        || child.meets(&fields[element])
+                }
+                Some(_) | None => false,
+            })
+    }
+
     fn combine(&self, other: &Self, rule: fn(bool, bool) -> bool) -> Self {
         let nothing = Self::default();
         let mut children = BTreeMap::new();

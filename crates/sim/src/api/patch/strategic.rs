@@ -27,17 +27,25 @@ fn fields(target: &mut Value, patch: &Value, parent: &str) -> Result<(), String>
     if let Some(Value::Array(kept)) = patch.get("$retainKeys") {
         map.retain(|name, _| kept.iter().any(|kept| kept == name));
     }
+    let before = map.clone();
     for (name, value) in patch {
         if let Some(list) = name.strip_prefix("$deleteFromPrimitiveList/") {
             delete_scalars(map, list, value);
         } else if !name.starts_with('$') {
             field(map, name, value, parent)?;
+            let order = patch
+                .get(&format!("$setElementOrder/{name}"))
+                .unwrap_or(value);
+            arrange(map, name, order, parent, &before);
         }
     }
-    // The order asked for counts after everything is merged.
-    for (name, value) in patch {
-        if let Some(list) = name.strip_prefix("$setElementOrder/") {
-            reorder(map, list, value, parent);
+    // An order may be asked for without any other change of the list.
+    for (name, order) in patch {
+        if let Some(list) = name
+            .strip_prefix("$setElementOrder/")
+            .filter(|list| !patch.contains_key(*list))
+        {
+            arrange(map, list, order, parent, &before);
         }
     }
     Ok(())
@@ -126,23 +134,49 @@ fn delete_scalars(map: &mut Map<String, Value>, list: &str, gone: &Value) {
     live.retain(|item| !gone.contains(item));
 }
 
-/// Puts the items that are named in the order in which they are named; the others keep their place
-/// after them.
-fn reorder(map: &mut Map<String, Value>, list: &str, order: &Value, parent: &str) {
+/// Puts a merged list in order: the items that the patch names in the patch's order, and each of
+/// the others before the first of those that it stood before.
+fn arrange(
+    map: &mut Map<String, Value>,
+    list: &str,
+    order: &Value,
+    parent: &str,
+    before: &Map<String, Value>,
+) {
     let key = strategic_key(list, parent);
+    if key.is_none() && !strategic_set(list, parent) {
+        return;
+    }
     let id = |item: &Value| match &key {
         Some(key) => item.get(key).cloned().unwrap_or_default(),
         None => item.clone(),
     };
-    let order: Vec<Value> = order.as_array().into_iter().flatten().map(&id).collect();
-    if let Some(Value::Array(live)) = map.get_mut(list) {
-        live.sort_by_key(|item| {
-            order
-                .iter()
-                .position(|wanted| *wanted == id(item))
-                .unwrap_or(usize::MAX)
-        });
+    let ids = |list: Option<&Value>| -> Vec<Value> {
+        list.and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .map(&id)
+            .collect()
+    };
+    let (order, before) = (ids(Some(order)), ids(before.get(list)));
+    let Some(Value::Array(merged)) = map.get_mut(list) else {
+        return;
+    };
+    let (mut named, others): (Vec<Value>, Vec<Value>) =
+        merged.drain(..).partition(|item| order.contains(&id(item)));
+    named.sort_by_key(|item| order.iter().position(|wanted| *wanted == id(item)));
+    let stood = |item: &Value| before.iter().position(|known| *known == id(item));
+    let mut others = others.into_iter().peekable();
+    for item in named {
+        let place = stood(&item);
+        while let Some(other) = others.next_if(|other| {
+            place.is_some_and(|place| stood(other).is_some_and(|other| other < place))
+        }) {
+            merged.push(other);
+        }
+        merged.push(item);
     }
+    merged.extend(others);
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::api::status::{ApiError, Result, details};
 use crate::api::store::{Store, Stored};
 use crate::api::strategy;
 use crate::api::validate;
-use crate::api::value::{meta, meta_mut};
+use crate::api::value::{is_terminating, meta, meta_mut};
 
 /// Makes what a POST brings.
 pub(crate) fn create(store: &mut Store, request: &Request, target: &Target) -> Result<Response> {
@@ -112,8 +112,12 @@ pub(crate) fn make(
         );
     }
     let key = key(&target.namespace, &name);
-    if store.find(resource, &key).is_some() {
-        return Err(ApiError::already_exists(resource, &name));
+    if let Some(other) = store.find(resource, &key) {
+        let mut refusal = ApiError::already_exists(resource, &name);
+        if is_terminating(&other.value) {
+            refusal.message = format!("object is being deleted: {}", refusal.message);
+        }
+        return Err(refusal);
     }
     if request.dry_run() {
         return Ok(Arc::new(Stored::new(object)));

@@ -219,21 +219,28 @@ fn same_but_for_times(live: &Value, object: &Value) -> bool {
     if old.len() != new.len() {
         return false;
     }
-    let without = |value: &Value| {
-        let mut value = value.clone();
-        let list = value["metadata"]
-            .get_mut("managedFields")
-            .and_then(Value::as_array_mut);
-        for entry in list.into_iter().flatten() {
-            crate::api::value::object_mut(entry).remove("time");
-        }
+    same_but_for(live, object, "metadata")
+        && same_but_for(&live["metadata"], &object["metadata"], "managedFields")
+        && old
+            .iter()
+            .zip(new)
+            .all(|(old, new)| same_but_for(old, new, "time"))
+}
+
+/// Whether two objects differ in nothing but one field.
+fn same_but_for(one: &Value, other: &Value, field: &str) -> bool {
+    let fields = |value: &Value| {
         value
+            .as_object()
+            .map_or(0, |map| map.len() - usize::from(map.contains_key(field)))
     };
-    // Most changes show outside of the managed fields; the copies are made only when they do not.
-    let others_differ = ["spec", "status", "data"]
-        .iter()
-        .any(|field| live.get(field) != object.get(field));
-    !others_differ && without(live) == without(object)
+    let same = |name: &String, value: &Value| name == field || other.get(name) == Some(value);
+    fields(one) == fields(other)
+        && one
+            .as_object()
+            .into_iter()
+            .flatten()
+            .all(|(name, value)| same(name, value))
 }
 
 /// Whether this change takes away the last thing that kept a deleted object.
