@@ -1,0 +1,187 @@
+//! The simulated world around a real API server: what it says there counts as it does here.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dogwatch_sim::clock::TokioClock;
+use dogwatch_sim::seed::Seed;
+use dogwatch_sim::world::cluster::{Budget, Clients, Cluster, ClusterSpec, Workload, WorkloadKind};
+use dogwatch_sim::world::controllers::Name;
+use dogwatch_testbed::ControlPlane;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{EvictParams, ListParams};
+use kube::{Api, Client, ResourceExt as _};
+
+const SHORT: Duration = Duration::from_millis(200);
+
+async fn client(control_plane: &ControlPlane) -> Client {
+    let kubeconfig = kube::config::Kubeconfig::read_from(control_plane.kubeconfig()).unwrap();
+    let options = kube::config::KubeConfigOptions::default();
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .unwrap();
+    // An eviction that a budget refuses is an answer, not something to repeat.
+    config.default_retry = false;
+    Client::try_from(config).unwrap()
+}
+
+async fn cluster(client: &Client, spec: ClusterSpec) -> Cluster {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a real API server has the real time"
+    )]
+    let clock = Arc::new(TokioClock::starting_at(jiff::Timestamp::now()));
+    Cluster::build(spec, Clients::shared(client.clone()), clock)
+        .await
+        .unwrap()
+}
+
+fn spec() -> ClusterSpec {
+    let mut spec = ClusterSpec::new(3, Seed(5));
+    spec.control_plane = 1;
+    spec.ready_after = SHORT;
+    spec.starts_after = SHORT;
+    spec.stops_after = SHORT;
+    spec.settles_within = Duration::from_mins(1);
+    let mut web = Workload::new(WorkloadKind::ReplicaSet { replicas: 4 }, "web");
+    web.budget = Some(Budget::MinAvailable("50%".into()));
+    let mut api = Workload::new(WorkloadKind::Deployment { replicas: 3 }, "api");
+    api.budget = Some(Budget::MaxUnavailable("1".into()));
+    let mut queue = Workload::new(WorkloadKind::ReplicaSet { replicas: 3 }, "queue");
+    queue.budget = Some(Budget::MinAvailable("2".into()));
+    let mut database = Workload::new(WorkloadKind::Deployment { replicas: 1 }, "database");
+    database.volume = true;
+    let logs = Workload::new(WorkloadKind::DaemonSet, "logs");
+    spec.workloads = vec![web, api, queue, database, logs];
+    spec
+}
+
+/// What each budget says, without what differs from server to server.
+async fn budgets(client: &Client) -> BTreeMap<String, String> {
+    let api = Api::<PodDisruptionBudget>::namespaced(client.clone(), "default");
+    let all = api.list(&ListParams::default()).await.unwrap();
+    all.into_iter()
+        .map(|budget| {
+            let mut status = budget.status.clone().unwrap();
+            for condition in status.conditions.iter_mut().flatten() {
+                condition.last_transition_time.0 = jiff::Timestamp::UNIX_EPOCH;
+            }
+            status.disrupted_pods = None;
+            (budget.name_any(), serde_json::to_string(&status).unwrap())
+        })
+        .collect()
+}
+
+/// Evicts as many of these pods as the budget lets go while their node, cut off, lets none of them
+/// end; then the counts stand still.
+async fn evict_web_on_dead_nodes(client: &Client, cluster: &Cluster) -> usize {
+    for kubelet in cluster.kubelets().values() {
+        kubelet.power_off();
+    }
+    let pods = Api::<Pod>::namespaced(client.clone(), "default");
+    let web = pods
+        .list(&ListParams::default().labels("app=web"))
+        .await
+        .unwrap();
+    let mut evicted = 0;
+    for pod in web {
+        evicted += usize::from(
+            pods.evict(&pod.name_any(), &EvictParams::default())
+                .await
+                .is_ok(),
+        );
+    }
+    evicted
+}
+
+async fn eventually<T: PartialEq + std::fmt::Debug>(wanted: &T, mut look: impl AsyncFnMut() -> T) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        let seen = look().await;
+        if seen == *wanted {
+            return;
+        }
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "still {seen:?}, not {wanted:?}"
+        );
+        tokio::time::sleep(SHORT).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_comes_up_drains_and_reboots_around_a_real_api_server() {
+    let control_plane = ControlPlane::builder()
+        .controllers([])
+        .start()
+        .await
+        .unwrap();
+    let client = client(&control_plane).await;
+    let cluster = cluster(&client, spec()).await;
+    let nodes = Api::<Node>::all(client.clone());
+    let pods = Api::<Pod>::namespaced(client.clone(), "default");
+    let on_n1 = ListParams::default()
+        .fields("spec.nodeName=n1")
+        .labels("app!=logs");
+
+    nodes.cordon("n1").await.unwrap();
+    for pod in pods.list(&on_n1).await.unwrap() {
+        let _ = pods.evict(&pod.name_any(), &EvictParams::default()).await;
+    }
+    eventually(&true, async || {
+        let left = pods.list(&on_n1).await.unwrap().items;
+        for pod in &left {
+            let _ = pods.evict(&pod.name_any(), &EvictParams::default()).await;
+        }
+        left.is_empty()
+    })
+    .await;
+    nodes.uncordon("n1").await.unwrap();
+
+    let boot = async || {
+        nodes
+            .get("n1")
+            .await
+            .unwrap()
+            .status
+            .unwrap()
+            .node_info
+            .unwrap()
+            .boot_id
+    };
+    let before = boot().await;
+    cluster.kubelet("n1").unwrap().reboot_taking(SHORT);
+    eventually(&true, async || boot().await != before).await;
+    cluster.settled().await.unwrap();
+}
+
+#[tokio::test]
+async fn budgets_are_counted_as_the_real_controller_counts_them() {
+    let bare = ControlPlane::builder()
+        .controllers([])
+        .start()
+        .await
+        .unwrap();
+    let ours = client(&bare).await;
+    let our_cluster = cluster(&ours, spec()).await;
+    let real = ControlPlane::builder()
+        .controllers(["disruption"])
+        .start()
+        .await
+        .unwrap();
+    let theirs = client(&real).await;
+    let mut without = spec();
+    without.controllers.remove(&Name::Disruption);
+    let their_cluster = cluster(&theirs, without).await;
+
+    eventually(&budgets(&theirs).await, async || budgets(&ours).await).await;
+    assert_eq!(
+        evict_web_on_dead_nodes(&ours, &our_cluster).await,
+        evict_web_on_dead_nodes(&theirs, &their_cluster).await,
+    );
+    eventually(&budgets(&theirs).await, async || budgets(&ours).await).await;
+}
