@@ -63,6 +63,19 @@ pub enum Verb {
     },
 }
 
+#[cfg(test)]
+impl Verb {
+    /// The patch of whatever kind; a test that finds none fails.
+    pub(super) fn patch(&self) -> &Value {
+        match self {
+            Verb::Patch(patch) | Verb::PatchStatus(patch) | Verb::PatchConditions(patch) => patch,
+            Verb::Create(_) | Verb::Delete { .. } | Verb::Bind { .. } => {
+                panic!("no patch: {self:?}")
+            }
+        }
+    }
+}
+
 impl Action {
     /// This verb on this object.
     pub fn new(kind: Kind, key: Key, verb: Verb) -> Self {

@@ -1,7 +1,7 @@
 use super::*;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 
-fn cache(replicas: i32, pods: &[Value], spec: Value, status: Value) -> Cache {
+fn cache(replicas: i32, pods: &[Value], spec: &Value, status: &Value) -> Cache {
     let mut cache = Cache::default();
     let set = json!({ "metadata": { "name": "web", "namespace": "n", "uid": "rs", "resourceVersion": "1" }, "spec": { "replicas": replicas, "selector": {} } });
     cache.seen::<ReplicaSet>(serde_json::from_value(set).unwrap());
@@ -31,20 +31,14 @@ fn at(seconds: i64) -> Timestamp {
 
 fn reconciled(cache: &Cache, now: Timestamp) -> (Option<Value>, Option<Duration>) {
     let verdict = Budgets.reconcile(cache, &Key::new("n", "b"), now);
-    let patch = verdict
-        .actions
-        .into_iter()
-        .next()
-        .map(|action| match action.verb {
-            Verb::PatchStatus(patch) => patch["status"].clone(),
-            other => panic!("a status only: {other:?}"),
-        });
+    let patch = verdict.actions.first();
+    let patch = patch.map(|action| action.verb.patch()["status"].clone());
     (patch, verdict.again_in)
 }
 
-fn counted(replicas: i32, pods: &[Value], spec: Value) -> [i64; 4] {
+fn counted(replicas: i32, pods: &[Value], spec: &Value) -> [i64; 4] {
     let status = json!({ "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0 });
-    let cache = cache(replicas, pods, spec, status);
+    let cache = cache(replicas, pods, spec, &status);
     let (status, _) = reconciled(&cache, at(0));
     let status = status.expect("it has to be told");
     [
@@ -68,84 +62,71 @@ fn unmanaged() -> Value {
     json!({ "metadata": { "ownerReferences": [] } })
 }
 
+/// Checks `replicas, pods, spec, [expected, desired, healthy, allowed]`.
+fn check(table: &[(i32, &[Value], Value, [i64; 4])]) {
+    for (replicas, pods, spec, expected) in table {
+        assert_eq!(
+            counted(*replicas, pods, spec),
+            *expected,
+            "{spec} over {pods:?}"
+        );
+    }
+}
+
 #[test]
-fn a_budget_counts_as_the_real_controller_does() {
+fn a_number_to_keep_is_counted_against_the_pods_themselves() {
     let good = json!({});
-    let table = [
-        // A number of pods to keep: the pods themselves are expected.
+    let least = |number: i32| json!({ "minAvailable": number });
+    check(&[
         (
             3,
-            vec![good.clone(), good.clone(), good.clone()],
-            json!({ "minAvailable": 2 }),
+            &[good.clone(), good.clone(), good.clone()],
+            least(2),
             [3, 2, 3, 1],
         ),
         (
             3,
-            vec![good.clone(), good.clone(), unready()],
-            json!({ "minAvailable": 2 }),
+            &[good.clone(), good.clone(), unready()],
+            least(2),
             [3, 2, 2, 0],
         ),
         // A terminating pod is expected and not healthy.
         (
             3,
-            vec![good.clone(), good.clone(), deleting()],
-            json!({ "minAvailable": 1 }),
+            &[good.clone(), good.clone(), deleting()],
+            least(1),
             [3, 1, 2, 1],
         ),
-        // A number that may be away: of what the owner asks for.
+        (3, &[unmanaged(), unmanaged()], least(1), [2, 1, 2, 1]),
+        (0, &[], least(0), [0, 0, 0, 0]),
+    ]);
+}
+
+#[test]
+fn everything_else_is_counted_against_what_the_owners_ask_for() {
+    let good = json!({});
+    let away = |value: Value| json!({ "maxUnavailable": value });
+    let three = [good.clone(), good.clone(), good.clone()];
+    check(&[
         (
             4,
-            vec![good.clone(), good.clone()],
-            json!({ "maxUnavailable": 1 }),
+            &[good.clone(), good.clone()],
+            away(json!(1)),
             [4, 3, 2, 0],
         ),
-        (
-            1,
-            vec![good.clone()],
-            json!({ "maxUnavailable": 3 }),
-            [1, 0, 1, 1],
-        ),
-        (0, vec![], json!({ "minAvailable": 0 }), [0, 0, 0, 0]),
+        (1, std::slice::from_ref(&good), away(json!(3)), [1, 0, 1, 1]),
         // Percentages round up, on either side.
+        (3, &three, json!({ "minAvailable": "50%" }), [3, 2, 3, 1]),
+        (3, &three, away(json!("50%")), [3, 1, 3, 2]),
+        // Pods without a controller are healthy, but nobody expects them.
         (
             3,
-            vec![good.clone(), good.clone(), good.clone()],
-            json!({ "minAvailable": "50%" }),
-            [3, 2, 3, 1],
-        ),
-        (
-            3,
-            vec![good.clone(), good.clone(), good.clone()],
-            json!({ "maxUnavailable": "50%" }),
-            [3, 1, 3, 2],
-        ),
-        // Pods without a controller count only against a number to keep.
-        (
-            3,
-            vec![good.clone(), unmanaged()],
-            json!({ "maxUnavailable": 1 }),
+            &[good.clone(), unmanaged()],
+            away(json!(1)),
             [3, 2, 2, 0],
         ),
-        (
-            3,
-            vec![unmanaged(), unmanaged()],
-            json!({ "minAvailable": 1 }),
-            [2, 1, 2, 1],
-        ),
-        (
-            3,
-            vec![unmanaged()],
-            json!({ "maxUnavailable": 1 }),
-            [0, 0, 1, 0],
-        ),
-    ];
-    for (replicas, pods, spec, expected) in table {
-        assert_eq!(
-            counted(replicas, &pods, spec.clone()),
-            expected,
-            "{spec} over {pods:?}"
-        );
-    }
+        (3, &[unmanaged()], away(json!(1)), [0, 0, 1, 0]),
+    ]);
 }
 
 #[test]
@@ -155,8 +136,8 @@ fn an_announced_disruption_counts_for_two_minutes_or_until_the_pod_goes() {
     let cache = cache(
         3,
         &[json!({}), deleting(), json!({})],
-        json!({ "minAvailable": 1 }),
-        status,
+        &json!({ "minAvailable": 1 }),
+        &status,
     );
     let (told, again) = reconciled(&cache, at(119));
     let told = told.unwrap();
@@ -177,7 +158,7 @@ fn an_announced_disruption_counts_for_two_minutes_or_until_the_pod_goes() {
 fn what_cannot_be_counted_allows_nothing_and_says_why() {
     let stranger = json!({ "metadata": { "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": true }] } });
     let status = json!({ "currentHealthy": 1, "desiredHealthy": 0, "disruptionsAllowed": 1, "expectedPods": 1 });
-    let cache = cache(3, &[stranger], json!({ "maxUnavailable": 1 }), status);
+    let cache = cache(3, &[stranger], &json!({ "maxUnavailable": 1 }), &status);
     let (told, _) = reconciled(&cache, at(0));
     let told = told.unwrap();
     assert_eq!(told["disruptionsAllowed"], 0);
@@ -193,8 +174,8 @@ fn a_status_that_is_right_is_not_told_again() {
     let mut cache = cache(
         2,
         &[json!({}), json!({})],
-        json!({ "minAvailable": 1 }),
-        Value::Null,
+        &json!({ "minAvailable": 1 }),
+        &Value::Null,
     );
     let (told, _) = reconciled(&cache, at(0));
     let told = told.unwrap();

@@ -297,13 +297,12 @@ mod tests {
         verdict
             .actions
             .into_iter()
-            .map(|action| match action.verb {
-                Verb::Bind { node, .. } => format!("{} to {node}", action.key.name),
-                Verb::PatchConditions(patch) => patch["status"]["conditions"][0]["message"]
-                    .as_str()
-                    .unwrap()
-                    .to_owned(),
-                other => panic!("nothing else is done: {other:?}"),
+            .map(|action| {
+                if let Verb::Bind { node, .. } = action.verb {
+                    return format!("{} to {node}", action.key.name);
+                }
+                let condition = &action.verb.patch()["status"]["conditions"][0];
+                condition["message"].as_str().unwrap().to_owned()
             })
             .collect()
     }

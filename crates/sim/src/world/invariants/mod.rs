@@ -9,10 +9,11 @@ mod journal;
 mod report;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use dogwatch_k8s::watch::{Event, Full, Selection, watch};
 use futures::StreamExt as _;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, Client};
 
@@ -20,7 +21,7 @@ use journal::Journal;
 pub use report::{NodeReport, Report, Violation};
 
 use super::Actor;
-use super::cache::Cache;
+use super::cache::{Cache, Kept};
 use crate::clock::Clock;
 
 /// How many nodes of each group may be out at once.
@@ -59,16 +60,11 @@ impl Observer {
         let actor = Actor::spawn(async move {
             let (mut nodes, mut pods) = (nodes.boxed(), pods.boxed());
             loop {
-                let heard = tokio::select! { biased;
-                    Some(event) = nodes.next() => Heard::Node(event),
-                    Some(event) = pods.next() => Heard::Pod(event),
+                tokio::select! { biased;
+                    Some(event) = nodes.next() => held(&writer).hear(event, clock.now(), Journal::node_gone),
+                    Some(event) = pods.next() => held(&writer).hear(event, clock.now(), Journal::pod_gone),
                     else => return,
-                };
-                let now = clock.now();
-                writer
-                    .lock()
-                    .expect("no panic while the journal is held")
-                    .hear(heard, now);
+                }
             }
         });
         Self {
@@ -80,39 +76,34 @@ impl Observer {
 
     /// What was seen up to now, judged.
     pub fn report(&self) -> Report {
-        let shared = self
-            .shared
-            .lock()
-            .expect("no panic while the journal is held");
+        let shared = held(&self.shared);
         report::judge(&shared.journal, &self.limits)
     }
 }
 
-enum Heard {
-    Node(Event<Node>),
-    Pod(Event<Pod>),
+fn held(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().expect("no panic while the journal is held")
 }
 
+/// Writes down that an object was deleted at this version.
+type Gone<K> = fn(&mut Journal, &K, u64, Timestamp);
+
 impl Shared {
-    fn hear(&mut self, heard: Heard, now: jiff::Timestamp) {
-        let changes = match heard {
-            Heard::Node(Event::Restarted(nodes)) => self.cache.listed(nodes),
-            Heard::Node(Event::Applied(node)) => self.cache.seen(node).into_iter().collect(),
-            Heard::Node(Event::Deleted(node)) => {
-                let version = journal::version(&node.metadata);
-                self.journal.node_gone(&node, version, now);
-                self.cache.deleted(&node);
+    fn hear<K: Kept>(&mut self, event: Event<K>, now: Timestamp, gone: Gone<K>) {
+        let changes = match event {
+            Event::Restarted(objects) => self.cache.listed(objects),
+            Event::Applied(object) => self.cache.seen(object).into_iter().collect(),
+            Event::Deleted(object) => {
+                gone(
+                    &mut self.journal,
+                    &object,
+                    journal::version(object.meta()),
+                    now,
+                );
+                self.cache.deleted(&object);
                 return;
             }
-            Heard::Pod(Event::Restarted(pods)) => self.cache.listed(pods),
-            Heard::Pod(Event::Applied(pod)) => self.cache.seen(pod).into_iter().collect(),
-            Heard::Pod(Event::Deleted(pod)) => {
-                let version = journal::version(&pod.metadata);
-                self.journal.pod_gone(&pod, version, now);
-                self.cache.deleted(&pod);
-                return;
-            }
-            Heard::Node(Event::Trouble(_)) | Heard::Pod(Event::Trouble(_)) => return,
+            Event::Trouble(_) => return,
         };
         for change in &changes {
             self.journal.write(change, now);
