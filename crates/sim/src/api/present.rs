@@ -7,6 +7,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::columns;
 use super::events;
 use super::kinds::Resource;
 use super::store::Stored;
@@ -182,7 +183,7 @@ impl Presenter {
             })
             .collect();
         let columns = if headed {
-            table::columns(&self.resource)
+            columns::columns(&self.resource)
         } else {
             Value::Null
         };

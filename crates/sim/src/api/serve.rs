@@ -6,7 +6,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::service::{AnswerBody, ApiServer, read};
+use super::answer::AnswerBody;
+use super::service::{ApiServer, read};
 
 /// Who asks when nobody says.
 const ANYBODY: &str = "system:admin";

@@ -1,7 +1,5 @@
 //! Merging an applied configuration into the live object.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value};
 
 use super::paths::item_element;
@@ -48,60 +46,86 @@ fn merge_fields<'a>(
     Ok(out)
 }
 
-/// Items of the live list stay where they are; new ones come after the item that they follow in
-/// the configuration, as near as both orders allow.
+/// Merges two lists item by item, the configuration's order kept and the live one's as far as that
+/// allows.
 fn merge_items<'a>(
     live: &'a [Value],
     config: &'a [Value],
     ty: Type<'a>,
     shape: &Shape,
 ) -> Result<Vec<Value>, String> {
-    let mut wanted: BTreeMap<String, &Value> = BTreeMap::new();
-    let mut order = Vec::new();
+    let wanted = index(config, shape)?;
+    let known: Vec<(Option<String>, &Value)> = live
+        .iter()
+        .map(|item| (item_element(shape, item), item))
+        .collect();
+    let place_wanted = |element: &Option<String>| {
+        wanted
+            .iter()
+            .position(|(wanted, _)| Some(wanted) == element.as_ref())
+    };
+    let is_live = |element: &String| {
+        known
+            .iter()
+            .any(|(known, _)| known.as_ref() == Some(element))
+    };
+    let merged = |place: usize| {
+        let (element, config) = &wanted[place];
+        let live = known
+            .iter()
+            .find(|(known, _)| known.as_ref() == Some(element));
+        merge(
+            live.map_or(&Value::Null, |(_, item)| item),
+            config,
+            ty.item(),
+        )
+    };
+    let mut out = Vec::new();
+    let (mut left, mut right) = (0, 0);
+    while left < known.len() || right < wanted.len() {
+        // The next item that both lists have, in the configuration's order.
+        let shared = (right..wanted.len()).find(|place| is_live(&wanted[*place].0));
+        let Some((element, item)) = known.get(left) else {
+            out.push(merged(right)?);
+            right += 1;
+            continue;
+        };
+        match place_wanted(element) {
+            None => {
+                out.push((*item).clone());
+                left += 1;
+            }
+            Some(place) if place == right => {
+                out.push(merged(right)?);
+                left += 1;
+                right += 1;
+            }
+            // It was placed already, or comes later, after one that the live list has behind it.
+            Some(place) if place < right || shared != Some(place) => left += 1,
+            Some(_) => {
+                out.push(merged(right)?);
+                right += 1;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The configuration's items by what tells them apart; each may be named once.
+fn index<'a>(config: &'a [Value], shape: &Shape) -> Result<Vec<(String, &'a Value)>, String> {
+    let mut wanted: Vec<(String, &Value)> = Vec::new();
     for item in config {
         let element = item_element(shape, item)
             .ok_or("associative list with keys has an element that omits key field")?;
-        if wanted.insert(element.clone(), item).is_some() {
+        if wanted.iter().any(|(known, _)| *known == element) {
             return Err(format!(
                 "duplicate entries for key {}",
                 super::paths::display(&[element])
             ));
         }
-        order.push(element);
+        wanted.push((element, item));
     }
-    let known: Vec<(Option<String>, &Value)> = live
-        .iter()
-        .map(|item| (item_element(shape, item), item))
-        .collect();
-    let merged = |element: &String| {
-        let live = known.iter().find(|(key, _)| key.as_ref() == Some(element));
-        merge(
-            live.map_or(&Value::Null, |(_, item)| item),
-            wanted[element],
-            ty.item(),
-        )
-    };
-    let mut out = Vec::new();
-    let mut placed = 0;
-    for (element, item) in &known {
-        let place = element
-            .as_ref()
-            .and_then(|element| order.iter().position(|wanted| wanted == element));
-        match place {
-            None => out.push((*item).clone()),
-            // What the configuration has before this item goes before it; placed ones are skipped.
-            Some(place) => {
-                for element in order.iter().take(place + 1).skip(placed) {
-                    out.push(merged(element)?);
-                }
-                placed = placed.max(place + 1);
-            }
-        }
-    }
-    for element in order.iter().skip(placed) {
-        out.push(merged(element)?);
-    }
-    Ok(out)
+    Ok(wanted)
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! uses: an applier owns what it sends, another applier that would change it is refused, and what
 //! an applier no longer sends goes, unless somebody else owns it too.
 
+pub(crate) mod applying;
+mod compare;
 pub(crate) mod managed;
 mod merge;
 pub(crate) mod paths;
