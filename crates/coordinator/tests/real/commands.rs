@@ -1,18 +1,24 @@
 //! Reboot commands that do not reboot. Source: specification §2.4.
 
-use crate::support::machine::record;
+use crate::support::read::record;
 use crate::support::{Cluster, Machine, OnCommand, Setting};
 
 #[tokio::test]
 async fn a_command_that_does_not_exist_is_undone_with_its_reason() {
     let cluster = Cluster::new().await;
-    let machine = cluster.machine(Setting::flags(["--reboot-command={host}/no-such-program"])).await;
+    let machine = cluster
+        .machine(Setting::flags(["--reboot-command={host}/no-such-program"]))
+        .await;
     machine.touch("new kernel");
     let record = machine.until_undone().await;
     assert_eq!(record["failures"], 1);
-    let event = machine.until_event("RebootCommandNotStarted", &["no-such-program"]).await;
+    let event = machine
+        .until_event("RebootCommandNotStarted", &["no-such-program"])
+        .await;
     assert!(event.contains("correct --reboot-command"), "{event}");
-    let condition = machine.until_condition("MaintenancePlanned", "True", "BackingOff").await;
+    let condition = machine
+        .until_condition("MaintenancePlanned", "True", "BackingOff")
+        .await;
     assert!(condition.contains("no-such-program"), "{condition}");
 }
 
@@ -24,12 +30,20 @@ fn then(what: &str) -> String {
 #[tokio::test]
 async fn a_command_that_fails_is_said_and_waited_for() {
     let cluster = Cluster::new().await;
-    let setting = Setting::flags([&then("echo no power to do so >&2; exit 3")]).on_command(OnCommand::Nothing);
+    let setting = Setting::flags([&then("echo no power to do so >&2; exit 3")])
+        .on_command(OnCommand::Nothing);
     let machine = cluster.machine(setting).await;
     machine.touch("new kernel");
-    let message = machine.until_condition("MaintenanceInProgress", "True", "RebootCommandFailed").await;
+    let message = machine
+        .until_condition("MaintenanceInProgress", "True", "RebootCommandFailed")
+        .await;
     assert!(message.contains("exit status: 3"), "{message}");
-    machine.until_event("RebootCommandFailed", &["exit status: 3", "no power to do so"]).await;
+    machine
+        .until_event(
+            "RebootCommandFailed",
+            &["exit status: 3", "no power to do so"],
+        )
+        .await;
     still_out(&machine).await;
     machine.reboot().await;
     machine.until_back().await;
@@ -39,13 +53,21 @@ async fn a_command_that_fails_is_said_and_waited_for() {
 #[tokio::test]
 async fn a_command_that_never_returns_is_waited_for_and_never_ends_the_coordinator() {
     let cluster = Cluster::new().await;
-    let setting = Setting::flags([&then("read nothing <{host}/never")]).on_command(OnCommand::Nothing);
+    let setting =
+        Setting::flags([&then("read nothing <{host}/never")]).on_command(OnCommand::Nothing);
     let machine = cluster.machine_without_coordinator(setting).await;
-    rustix::fs::mkfifoat(rustix::fs::CWD, machine.file("never"), rustix::fs::Mode::RWXU).expect("a fifo");
+    rustix::fs::mkfifoat(
+        rustix::fs::CWD,
+        machine.file("never"),
+        rustix::fs::Mode::RWXU,
+    )
+    .expect("a fifo");
     machine.start_coordinator().await;
     machine.touch("new kernel");
     machine.until_commands(1).await;
-    machine.until_condition("MaintenanceInProgress", "True", "AwaitingReboot").await;
+    machine
+        .until_condition("MaintenanceInProgress", "True", "AwaitingReboot")
+        .await;
     still_out(&machine).await;
     machine.reboot().await;
     machine.until_back().await;
@@ -56,10 +78,13 @@ async fn a_command_that_never_returns_is_waited_for_and_never_ends_the_coordinat
 #[tokio::test]
 async fn when_no_attempt_is_left_cordon_and_lock_stay_and_it_is_said() {
     let cluster = Cluster::new().await;
-    let setting = Setting::flags(["--reboot-timeout=1s", "--reboot-attempts=2"]).on_command(OnCommand::Nothing);
+    let setting = Setting::flags(["--reboot-timeout=1s", "--reboot-attempts=2"])
+        .on_command(OnCommand::Nothing);
     let machine = cluster.machine(setting).await;
     machine.touch("new kernel");
-    let message = machine.until_condition("MaintenanceInProgress", "True", "RebootFailed").await;
+    let message = machine
+        .until_condition("MaintenanceInProgress", "True", "RebootFailed")
+        .await;
     assert!(message.contains("dogwatch abort"), "{message}");
     machine.until_event("RebootFailed", &["2 attempts"]).await;
     assert_eq!(machine.commands(), 2);

@@ -10,16 +10,25 @@ use crate::support::{Cluster, Machine, Setting};
 #[tokio::test]
 async fn an_idle_coordinator_holds_one_watch_on_its_node_and_asks_nothing_else() {
     let cluster = Cluster::new().await;
-    let machine = cluster.machine(Setting::flags(["--listen=127.0.0.1:0"])).await;
+    let machine = cluster
+        .machine(Setting::flags(["--listen=127.0.0.1:0"]))
+        .await;
     let address = address(&machine).await;
     until_ready(&address).await;
     // The only wait of this suite that is no waiting for something: what is not asked takes time.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let asked = cluster.asked().await;
-    let asked: Vec<String> = asked.iter().map(|entry| format!("{} {} {}", entry.stage, entry.verb, entry.uri)).collect();
-    let (watches, others): (Vec<&String>, Vec<&String>) = asked.iter().partition(|entry| entry.contains(" watch "));
+    let asked: Vec<String> = asked
+        .iter()
+        .map(|entry| format!("{} {} {}", entry.stage, entry.verb, entry.uri))
+        .collect();
+    let (watches, others): (Vec<&String>, Vec<&String>) =
+        asked.iter().partition(|entry| entry.contains(" watch "));
     assert_eq!(watches.len(), 1, "{asked:#?}");
-    assert!(watches[0].contains("ResponseStarted") && watches[0].contains(machine.name()), "{watches:#?}");
+    assert!(
+        watches[0].contains("ResponseStarted") && watches[0].contains(machine.name()),
+        "{watches:#?}"
+    );
     // One read at the start, to say at once when there is no such Node, and one list before the watch.
     assert!(others.len() <= 2, "{others:#?}");
     let (status, _) = get(&address, "/healthz").await;
@@ -29,12 +38,16 @@ async fn an_idle_coordinator_holds_one_watch_on_its_node_and_asks_nothing_else()
 #[tokio::test]
 async fn metrics_show_the_phase_and_what_blocks_it() {
     let cluster = Cluster::new().await;
-    let machine = cluster.machine(Setting::flags(["--listen=127.0.0.1:0"])).await;
+    let machine = cluster
+        .machine(Setting::flags(["--listen=127.0.0.1:0"]))
+        .await;
     let address = address(&machine).await;
     until_ready(&address).await;
     cluster.hold_lock().await;
     machine.touch("new kernel");
-    machine.until_condition("MaintenancePlanned", "True", "LockHeldByOther").await;
+    machine
+        .until_condition("MaintenancePlanned", "True", "LockHeldByOther")
+        .await;
     let (status, metrics) = get(&address, "/metrics").await;
     assert_eq!(status, 200);
     for words in ["dogwatch_", "waiting", "api/somebody"] {
@@ -51,15 +64,27 @@ async fn address(machine: &Machine) -> String {
 
 async fn until_ready(address: &str) {
     let ready = async { while get(address, "/readyz").await.0 != 200 {} };
-    tokio::time::timeout(crate::support::PATIENCE, ready).await.expect("it is ready in time");
+    tokio::time::timeout(crate::support::PATIENCE, ready)
+        .await
+        .expect("it is ready in time");
 }
 
 async fn get(address: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.expect("it reads");
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("it reads");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.expect("it answers");
-    let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status line");
+    stream
+        .read_to_string(&mut answer)
+        .await
+        .expect("it answers");
+    let status = answer
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .expect("a status line");
     (status, answer)
 }

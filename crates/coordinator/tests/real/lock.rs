@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::machine::is_free;
+use crate::support::read::is_free;
 use crate::support::{Cluster, Setting};
 
 #[tokio::test]
@@ -13,10 +13,17 @@ async fn a_lock_whose_holders_node_was_deleted_is_broken_by_the_one_who_waits() 
     machines[0].touch("new kernel");
     machines[0].until_phase("draining").await;
     machines[1].touch("new kernel");
-    machines[1].until_condition("MaintenancePlanned", "True", "LockHeldByOther").await;
+    machines[1]
+        .until_condition("MaintenancePlanned", "True", "LockHeldByOther")
+        .await;
     machines[0].kill_coordinator().await;
-    cluster.api.delete(&format!("/api/v1/nodes/{}", machines[0].name())).await;
-    machines[1].until_event("BreakingLock", &[machines[0].name(), "does not exist"]).await;
+    cluster
+        .api
+        .delete(&format!("/api/v1/nodes/{}", machines[0].name()))
+        .await;
+    machines[1]
+        .until_event("BreakingLock", &[machines[0].name(), "does not exist"])
+        .await;
     machines[1].until_back().await;
     assert_eq!((machines[0].commands(), machines[1].commands()), (0, 1));
 }
@@ -27,11 +34,16 @@ async fn of_two_coordinators_of_one_node_the_older_stops() {
     let machine = cluster.machine(Setting::default()).await;
     cluster.block_drain_of(&machine).await;
     machine.touch("new kernel");
-    machine.until_condition("DrainInProgress", "True", "DrainBlocked").await;
+    machine
+        .until_condition("DrainInProgress", "True", "DrainBlocked")
+        .await;
     let mut older = machine.take_coordinator().await;
     machine.start_coordinator().await;
     assert_eq!(older.ended().await.code(), Some(1));
-    machine.log().until(&["has taken over", "run only one per node"]).await;
+    machine
+        .log()
+        .until(&["has taken over", "run only one per node"])
+        .await;
     cluster.unblock().await;
     machine.until_back().await;
     assert_eq!((machine.commands(), machine.most_attempts()), (1, 1));
@@ -43,8 +55,15 @@ async fn a_node_that_is_out_for_another_reason_counts_and_nobody_goes() {
     let machines = cluster.machines(2).await;
     machines[0].cordon(true).await;
     machines[1].touch("new kernel");
-    machines[1].until_event("OverBudget", &[machines[0].name()]).await;
-    cluster.world.until("the lock was given back", |seen| is_free(seen.lease("dogwatch-default-0")?).then_some(())).await;
+    machines[1]
+        .until_event("OverBudget", &[machines[0].name()])
+        .await;
+    cluster
+        .world
+        .until("the lock was given back", |seen| {
+            is_free(seen.lease("dogwatch-default-0")?).then_some(())
+        })
+        .await;
     assert_ne!(machines[1].node().await["spec"]["unschedulable"], true);
     machines[0].cordon(false).await;
     machines[1].until_back().await;
@@ -65,9 +84,28 @@ async fn a_node_that_is_to_be_ignored_counts_for_nothing() {
 async fn a_control_plane_node_waits_for_its_own_group_only() {
     let cluster = Cluster::new().await;
     let machine = cluster.machine(Setting::default()).await;
-    machine.patch_node(&json!({ "metadata": { "labels": { "node-role.kubernetes.io/control-plane": "" } } })).await;
+    machine
+        .patch_node(
+            &json!({ "metadata": { "labels": { "node-role.kubernetes.io/control-plane": "" } } }),
+        )
+        .await;
     cluster.hold_lock().await;
     machine.touch("new kernel");
     machine.until_back().await;
-    machine.until_event("Draining", &["dogwatch-control-plane-0"]).await;
+    machine
+        .until_event("Draining", &["dogwatch-control-plane-0"])
+        .await;
+}
+
+#[tokio::test]
+async fn a_slot_that_somebody_deletes_is_made_again() {
+    let cluster = Cluster::new().await;
+    let machine = cluster.machine(Setting::default()).await;
+    cluster.hold_lock().await;
+    machine.touch("new kernel");
+    machine
+        .until_condition("MaintenancePlanned", "True", "LockHeldByOther")
+        .await;
+    cluster.delete_lease("dogwatch-default-0").await;
+    machine.until_back().await;
 }

@@ -10,5 +10,6 @@ mod idle;
 mod interrupted;
 mod lock;
 mod outage;
+mod rights;
 mod start;
 mod triggers;

@@ -6,14 +6,19 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::cluster::STRANGER;
 use crate::support::{Cluster, Machine, PATIENCE, Setting, coordinator};
 
 /// Runs it to its end: exit code, and what it says.
 async fn refused(kubeconfig: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let run = coordinator::command(kubeconfig).args(arguments).output();
-    let output = tokio::time::timeout(PATIENCE, run).await.expect("it ends").expect("cargo has built it");
-    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    let output = tokio::time::timeout(PATIENCE, run)
+        .await
+        .expect("it ends")
+        .expect("cargo has built it");
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
 }
 
 fn says(output: &(Option<i32>, String), code: i32, words: &[&str]) {
@@ -28,19 +33,43 @@ const NOWHERE: &str = "/nonexistent/kubeconfig";
 #[tokio::test]
 async fn wrong_flags_end_it_with_code_2_and_name_the_flag() {
     let kubeconfig = Path::new(NOWHERE);
-    says(&refused(kubeconfig, &["--node-nam", "a"]).await, 2, &["--node-nam", "--node-name"]);
+    says(
+        &refused(kubeconfig, &["--node-nam", "a"]).await,
+        2,
+        &["--node-nam", "--node-name"],
+    );
     says(&refused(kubeconfig, &[]).await, 2, &["--node-name"]);
-    says(&refused(kubeconfig, &["--node-name=A_B"]).await, 2, &["--node-name"]);
-    says(&refused(kubeconfig, &["--node-name=a", "--listen=9420"]).await, 2, &["--listen", ":9420"]);
-    says(&refused(kubeconfig, &["--node-name=a", "--settle=30"]).await, 2, &["--settle", "30s"]);
+    says(
+        &refused(kubeconfig, &["--node-name=A_B"]).await,
+        2,
+        &["--node-name"],
+    );
+    says(
+        &refused(kubeconfig, &["--node-name=a", "--listen=9420"]).await,
+        2,
+        &["--listen", ":9420"],
+    );
+    says(
+        &refused(kubeconfig, &["--node-name=a", "--settle=30"]).await,
+        2,
+        &["--settle", "90s"],
+    );
 }
 
 #[tokio::test]
 async fn a_missing_boot_id_file_or_kubeconfig_ends_it_with_code_1_and_names_it() {
     let kubeconfig = Path::new(NOWHERE);
-    let missing = refused(kubeconfig, &["--node-name=a", "--boot-id-file=/nonexistent/id"]).await;
+    let missing = refused(
+        kubeconfig,
+        &["--node-name=a", "--boot-id-file=/nonexistent/id"],
+    )
+    .await;
     says(&missing, 1, &["/nonexistent/id", "--boot-id-file"]);
-    says(&refused(kubeconfig, &["--node-name=a", "--listen=off"]).await, 1, &["kubeconfig", NOWHERE]);
+    says(
+        &refused(kubeconfig, &["--node-name=a", "--listen=off"]).await,
+        1,
+        &["kubeconfig", NOWHERE],
+    );
 }
 
 #[tokio::test]
@@ -55,29 +84,52 @@ async fn a_port_in_use_ends_it_with_code_1_and_names_the_flag() {
 #[tokio::test]
 async fn a_node_that_does_not_exist_ends_it_with_code_1_and_says_where_to_look() {
     let cluster = Cluster::new().await;
-    let output = refused(&cluster.kubeconfig, &["--node-name=no-such-node", "--listen=off"]).await;
-    says(&output, 1, &["no-such-node", "--node-name", "kubectl get nodes"]);
+    let output = refused(
+        &cluster.kubeconfig,
+        &["--node-name=no-such-node", "--listen=off"],
+    )
+    .await;
+    says(
+        &output,
+        1,
+        &["no-such-node", "--node-name", "kubectl get nodes"],
+    );
 }
 
 #[tokio::test]
 async fn a_token_without_rights_ends_it_with_code_1_and_names_the_role() {
     let cluster = Cluster::new().await;
-    let kubeconfig = cluster.plane.kubeconfig_for(STRANGER).expect("a folder to write to");
+    let kubeconfig = cluster.plane.stranger();
     let output = refused(&kubeconfig, &["--node-name=a", "--listen=off"]).await;
     says(&output, 1, &["not allowed to read Node a", "deploy/base"]);
 }
 
 #[tokio::test]
 async fn a_namespace_that_does_not_exist_is_said_on_the_node_until_it_does() {
-    let cluster = Cluster::new().await;
+    let mut cluster = Cluster::new().await;
+    // With the rights that are shipped it would be refused before it is missed.
+    cluster.kubeconfig = cluster.plane.kubeconfig().to_owned();
     let namespace = format!("{}-missing", cluster.namespace);
-    let machine = cluster.machine(Setting::flags([&format!("--namespace={namespace}")])).await;
+    let machine = cluster
+        .machine(Setting::flags([&format!("--namespace={namespace}")]))
+        .await;
     machine.touch("new kernel");
-    let message = machine.until_condition("MaintenancePlanned", "True", "CannotLook").await;
-    assert!(message.contains(&namespace) && message.contains("not found"), "{message}");
+    let message = machine
+        .until_condition("MaintenancePlanned", "True", "CannotLook")
+        .await;
+    assert!(
+        message.contains(&namespace) && message.contains("not found"),
+        "{message}"
+    );
     machine.until_event("CannotLook", &[&namespace]).await;
     machine.log().until(&[&namespace]).await;
-    cluster.api.create("/api/v1/namespaces", &json!({ "metadata": { "name": namespace } })).await;
+    cluster
+        .api
+        .create(
+            "/api/v1/namespaces",
+            &json!({ "metadata": { "name": namespace } }),
+        )
+        .await;
     machine.until_back().await;
 }
 
@@ -86,7 +138,10 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 /// Gives the stranger rights under this name.
 async fn allow(cluster: &Cluster, name: &str, rules: Value) {
     let role = json!({ "metadata": { "name": name }, "rules": rules });
-    cluster.api.create(&format!("{RBAC}/clusterroles"), &role).await;
+    cluster
+        .api
+        .create(&format!("{RBAC}/clusterroles"), &role)
+        .await;
     bind(cluster, name).await;
 }
 
@@ -96,7 +151,10 @@ async fn bind(cluster: &Cluster, name: &str) {
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
         "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "stranger" }],
     });
-    cluster.api.create(&format!("{RBAC}/clusterrolebindings"), &binding).await;
+    cluster
+        .api
+        .create(&format!("{RBAC}/clusterrolebindings"), &binding)
+        .await;
 }
 
 async fn forget(cluster: &Cluster, names: [&str; 2]) {
@@ -110,22 +168,52 @@ async fn forget(cluster: &Cluster, names: [&str; 2]) {
 #[tokio::test]
 async fn rights_that_are_lost_later_are_said_on_the_node_and_missed_until_they_are_back() {
     let mut cluster = Cluster::new().await;
-    cluster.kubeconfig = cluster.plane.kubeconfig_for(STRANGER).expect("a folder to write to");
+    cluster.kubeconfig = cluster.plane.stranger();
     let rule = |groups: &[&str], resources: &[&str]| json!({ "apiGroups": groups, "resources": resources, "verbs": ["*"] });
-    allow(&cluster, "stranger-nodes", json!([rule(&[""], &["nodes", "nodes/status", "events"])])).await;
-    allow(&cluster, "stranger-rest", json!([rule(&["*"], &["leases", "pods", "pods/eviction", "daemonsets", "poddisruptionbudgets", "volumeattachments"])])).await;
+    allow(
+        &cluster,
+        "stranger-nodes",
+        json!([rule(&[""], &["nodes", "nodes/status", "events"])]),
+    )
+    .await;
+    allow(
+        &cluster,
+        "stranger-rest",
+        json!([rule(
+            &["*"],
+            &[
+                "leases",
+                "pods",
+                "pods/eviction",
+                "daemonsets",
+                "poddisruptionbudgets",
+                "volumeattachments"
+            ]
+        )]),
+    )
+    .await;
     let machine = cluster.machine(Setting::default()).await;
     cluster.block_drain_of(&machine).await;
     machine.log().until(&["started"]).await;
-    cluster.api.delete(&format!("{RBAC}/clusterrolebindings/stranger-rest")).await;
+    cluster
+        .api
+        .delete(&format!("{RBAC}/clusterrolebindings/stranger-rest"))
+        .await;
 
     machine.touch("new kernel");
-    let message = machine.until_condition("MaintenancePlanned", "True", "CannotLook").await;
-    assert!(message.contains("leases") && message.contains("forbidden"), "{message}");
+    let message = machine
+        .until_condition("MaintenancePlanned", "True", "CannotLook")
+        .await;
+    assert!(
+        message.contains("leases") && message.contains("forbidden"),
+        "{message}"
+    );
     machine.until_event("CannotLook", &["forbidden"]).await;
     untouched(&machine).await;
     bind(&cluster, "stranger-rest").await;
-    machine.until_condition("DrainInProgress", "True", "DrainBlocked").await;
+    machine
+        .until_condition("DrainInProgress", "True", "DrainBlocked")
+        .await;
     cluster.unblock().await;
     machine.until_back().await;
     forget(&cluster, ["stranger-nodes", "stranger-rest"]).await;

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::machine::record;
+use crate::support::read::record;
 use crate::support::{Cluster, Setting};
 
 const REQUEST: &str = "dogwatch.dev/reboot-requested";
@@ -20,25 +20,41 @@ fn request(request: &Value) -> Value {
 #[tokio::test]
 async fn a_sentinel_that_survives_the_boot_causes_no_other_one_until_it_is_touched_anew() {
     let cluster = Cluster::new().await;
-    let setting = Setting { sentinel_survives: true, ..Setting::default() };
+    let setting = Setting {
+        sentinel_survives: true,
+        ..Setting::default()
+    };
     let machine = cluster.machine(setting).await;
     machine.touch("new kernel");
     machine.until_back().await;
-    machine.until_condition("SentinelSurvivedReboot", "True", "SentinelSurvivedReboot").await;
-    machine.until_event("SentinelSurvivedReboot", &["run/reboot-needed"]).await;
+    machine
+        .until_condition("SentinelSurvivedReboot", "True", "SentinelSurvivedReboot")
+        .await;
+    machine
+        .until_event("SentinelSurvivedReboot", &["run/reboot-needed"])
+        .await;
     // A later fact is taken in, so the sentinel was, and nothing came of it.
     machine.patch_node(&annotated(&json!("{"))).await;
-    machine.until_condition("RebootTriggerUnknown", "True", "TriggerUnknown").await;
+    machine
+        .until_condition("RebootTriggerUnknown", "True", "TriggerUnknown")
+        .await;
     machine.patch_node(&annotated(&Value::Null)).await;
-    machine.until_condition("RebootTriggerUnknown", "False", "NoRebootWanted").await;
-    assert_eq!((machine.commands(), record(&machine.node().await)), (1, None));
+    machine
+        .until_condition("RebootTriggerUnknown", "False", "NoRebootWanted")
+        .await;
+    assert_eq!(
+        (machine.commands(), record(&machine.node().await)),
+        (1, None)
+    );
 
     machine.touch("another kernel");
     machine.until_commands(2).await;
     let last = machine.until_back().await;
     assert_eq!(last["trigger"]["reason"], "another kernel");
     machine.remove_sentinel();
-    machine.until_condition("SentinelSurvivedReboot", "False", "NoRebootWanted").await;
+    machine
+        .until_condition("SentinelSurvivedReboot", "False", "NoRebootWanted")
+        .await;
     assert_eq!(machine.commands(), 2);
 }
 
@@ -46,9 +62,16 @@ async fn a_sentinel_that_survives_the_boot_causes_no_other_one_until_it_is_touch
 async fn a_request_on_the_node_is_served_once_and_removed() {
     let cluster = Cluster::new().await;
     let machine = cluster.machine(Setting::default()).await;
-    machine.patch_node(&request(&json!({ "reason": "firmware", "requester": "alice" }))).await;
+    machine
+        .patch_node(&request(
+            &json!({ "reason": "firmware", "requester": "alice" }),
+        ))
+        .await;
     let last = machine.until_back().await;
-    assert_eq!((&last["trigger"]["source"], &last["trigger"]["reason"]), (&json!("request"), &json!("firmware")));
+    assert_eq!(
+        (&last["trigger"]["source"], &last["trigger"]["reason"]),
+        (&json!("request"), &json!("firmware"))
+    );
     assert_eq!(last["trigger"]["requester"], "alice");
     assert!(machine.node().await["metadata"]["annotations"][REQUEST].is_null());
     assert_eq!(machine.commands(), 1);
@@ -59,9 +82,16 @@ async fn a_request_waits_for_its_time() {
     let cluster = Cluster::new().await;
     let machine = cluster.machine(Setting::default()).await;
     let at = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3);
-    machine.patch_node(&request(&json!({ "reason": "later", "requester": "alice", "notBefore": at.to_string() }))).await;
+    machine
+        .patch_node(&request(
+            &json!({ "reason": "later", "requester": "alice", "notBefore": at.to_string() }),
+        ))
+        .await;
     let last = machine.until_back().await;
-    let planned: jiff::Timestamp = last["planned"].as_str().and_then(|time| time.parse().ok()).expect("a time");
+    let planned: jiff::Timestamp = last["planned"]
+        .as_str()
+        .and_then(|time| time.parse().ok())
+        .expect("a time");
     assert!(planned >= at, "{planned} >= {at}");
 }
 
@@ -71,7 +101,9 @@ async fn a_request_that_cannot_be_read_is_reported_and_left_alone() {
     let machine = cluster.machine(Setting::default()).await;
     let bad = json!("reboot, please");
     machine.patch_node(&annotated(&bad)).await;
-    machine.until_condition("RebootTriggerUnknown", "True", "TriggerUnknown").await;
+    machine
+        .until_condition("RebootTriggerUnknown", "True", "TriggerUnknown")
+        .await;
     machine.until_event("RequestUnreadable", &[REQUEST]).await;
     let node = machine.node().await;
     assert_eq!(node["metadata"]["annotations"][REQUEST], bad);
@@ -81,7 +113,9 @@ async fn a_request_that_cannot_be_read_is_reported_and_left_alone() {
 #[tokio::test]
 async fn a_sentinels_folder_may_appear_later() {
     let cluster = Cluster::new().await;
-    let machine = cluster.machine(Setting::flags(["--sentinel={host}/later/on/reboot-needed"])).await;
+    let machine = cluster
+        .machine(Setting::flags(["--sentinel={host}/later/on/reboot-needed"]))
+        .await;
     machine.log().until(&["started"]).await;
     fs::create_dir_all(machine.file("later/on")).expect("a folder");
     fs::write(machine.file("later/on/reboot-needed"), "new kernel").expect("a file");
@@ -93,24 +127,42 @@ async fn a_sentinels_folder_may_appear_later() {
 async fn a_sentinel_that_cannot_be_read_is_unknown_and_said() {
     let cluster = Cluster::new().await;
     // Not even root can look into a folder that is a file.
-    let machine = cluster.machine_without_coordinator(Setting::flags(["--sentinel={host}/etc/reboot-needed"])).await;
+    let machine = cluster
+        .machine_without_coordinator(Setting::flags(["--sentinel={host}/etc/reboot-needed"]))
+        .await;
     fs::write(machine.file("etc"), "").expect("a file");
     machine.start_coordinator().await;
-    let message = machine.until_condition("RebootTriggerUnknown", "True", "TriggerUnknown").await;
-    assert!(message.contains("etc is no folder") && message.contains("--sentinel"), "{message}");
-    machine.until_event("TriggerUnknown", &["etc is no folder"]).await;
+    let message = machine
+        .until_condition("RebootTriggerUnknown", "True", "TriggerUnknown")
+        .await;
+    assert!(
+        message.contains("etc is no folder") && message.contains("--sentinel"),
+        "{message}"
+    );
+    machine
+        .until_event("TriggerUnknown", &["etc is no folder"])
+        .await;
     assert_eq!(machine.commands(), 0);
 
     fs::remove_file(machine.file("etc")).expect("it is there");
-    machine.until_condition("RebootTriggerUnknown", "False", "NoRebootWanted").await;
+    machine
+        .until_condition("RebootTriggerUnknown", "False", "NoRebootWanted")
+        .await;
 }
 
 #[tokio::test]
 async fn a_sentinel_command_that_says_yes_asks_for_a_reboot() {
     let cluster = Cluster::new().await;
-    let flags = ["--sentinel-command=sh -c 'test -e {host}/run/reboot-needed && echo by command'", "--sentinel={host}/none", "--sentinel-interval=500ms"];
+    let flags = [
+        "--sentinel-command=sh -c 'test -e {host}/run/reboot-needed && echo by command'",
+        "--sentinel={host}/none",
+        "--sentinel-interval=500ms",
+    ];
     let machine = cluster.machine(Setting::flags(flags)).await;
     machine.touch("");
     let last = machine.until_back().await;
-    assert_eq!((&last["trigger"]["source"], &last["trigger"]["reason"]), (&json!("command"), &json!("by command")));
+    assert_eq!(
+        (&last["trigger"]["source"], &last["trigger"]["reason"]),
+        (&json!("command"), &json!("by command"))
+    );
 }

@@ -31,7 +31,8 @@ impl Api {
     }
 
     pub async fn delete(&self, path: &str) {
-        self.send("DELETE", path, JSON, &serde_json::json!({})).await;
+        self.send("DELETE", path, JSON, &serde_json::json!({}))
+            .await;
     }
 
     async fn send(&self, verb: &str, path: &str, kind: &str, body: &Value) -> Value {
@@ -52,17 +53,28 @@ impl Api {
     }
 
     /// Every change after `version`, as `{type, object}`, until the connection ends.
-    pub async fn watch(&self, path: &str, version: &str) -> Option<impl Stream<Item = Value> + use<>> {
+    pub async fn watch(
+        &self,
+        path: &str,
+        version: &str,
+    ) -> Option<impl Stream<Item = Value> + use<>> {
         let path = format!("{path}?watch=1&resourceVersion={version}");
-        let lines = self.0.request_stream(request("GET", &path, JSON, Vec::new())).await.ok()?;
-        let changes = Box::pin(lines).lines().filter_map(async |line| {
-            serde_json::from_str(&line.ok()?).ok()
-        });
+        let lines = self
+            .0
+            .request_stream(request("GET", &path, JSON, Vec::new()))
+            .await
+            .ok()?;
+        let changes = Box::pin(lines)
+            .lines()
+            .filter_map(async |line| serde_json::from_str(&line.ok()?).ok());
         Some(changes)
     }
 }
 
 fn request(verb: &str, path: &str, kind: &str, body: Vec<u8>) -> http::Request<Vec<u8>> {
-    let request = http::Request::builder().method(verb).uri(path).header(http::header::CONTENT_TYPE, kind);
+    let request = http::Request::builder()
+        .method(verb)
+        .uri(path)
+        .header(http::header::CONTENT_TYPE, kind);
     request.body(body).expect("a path of this suite")
 }

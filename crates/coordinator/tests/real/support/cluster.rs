@@ -1,33 +1,17 @@
-//! A control plane for one test at a time, made clean before.
-//!
-//! The budget counts every Node of a group, so two tests must not share a control plane at the same
-//! time; and one costs seconds to start and 300 MB, so it is handed on from test to test.
+//! The cluster of one test: its control plane, what is seen of it, and what stands in it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use dogwatch_testbed::{AuditEntry, AuditMark, ControlPlane};
+use dogwatch_testbed::{AuditEntry, AuditMark};
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::api::Api;
+use super::plane::{ACCOUNT, Plane, USER};
+use super::read::is_true;
 use super::world::{Seen, World};
 use super::{Machine, Setting, objects};
-
-/// As many control planes as cores of a small machine.
-const AT_ONCE: usize = 2;
-static PERMITS: Semaphore = Semaphore::const_new(AT_ONCE);
-static IDLE: Mutex<Vec<ControlPlane>> = Mutex::new(Vec::new());
-static TESTS: AtomicU32 = AtomicU32::new(0);
-
-/// Who the coordinators are until a test says otherwise.
-const TOKEN: &str = "coordinator-token";
-/// Somebody who may do nothing, until a test gives him a right.
-pub const STRANGER: &str = "stranger-token";
-/// The coordinators' name in the audit log.
-pub const USER: &str = "coordinator";
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases";
 
@@ -44,60 +28,30 @@ pub struct Cluster {
     number: u32,
 }
 
-/// A control plane on loan.
-pub struct Plane {
-    plane: Option<ControlPlane>,
-    _permit: SemaphorePermit<'static>,
-}
-
-impl std::ops::Deref for Plane {
-    type Target = ControlPlane;
-    fn deref(&self) -> &ControlPlane {
-        self.plane.as_ref().expect("given back only when dropped")
-    }
-}
-
-impl Drop for Plane {
-    fn drop(&mut self) {
-        // After a failed test nobody knows what state it is in.
-        if let Some(plane) = self.plane.take()
-            && !std::thread::panicking()
-        {
-            IDLE.lock().expect("nobody panics with it locked").push(plane);
-        }
-    }
-}
-
-async fn plane() -> Plane {
-    let permit = PERMITS.acquire().await.expect("never closed");
-    let idle = IDLE.lock().expect("nobody panics with it locked").pop();
-    let plane = match idle {
-        Some(plane) => plane,
-        None => {
-            let builder = ControlPlane::builder().user(TOKEN, USER, &["system:masters"]).user(STRANGER, "stranger", &[]);
-            builder.start().await.expect("the real control plane starts")
-        }
-    };
-    Plane { plane: Some(plane), _permit: permit }
-}
-
 impl Cluster {
     /// A clean one.
     pub async fn new() -> Self {
-        let plane = plane().await;
-        let client = dogwatch_k8s::connect::connect_by(plane.kubeconfig()).await.expect("a kubeconfig");
+        static TESTS: AtomicU32 = AtomicU32::new(0);
+        let plane = Plane::borrow().await;
+        let client = dogwatch_k8s::connect::connect_by(plane.kubeconfig())
+            .await
+            .expect("a kubeconfig");
         let api = Api(client);
         clean(&api).await;
         let number = TESTS.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("test-{number}");
-        for name in ["dogwatch", &namespace] {
-            if api.get(&format!("/api/v1/namespaces/{name}")).await.is_none() {
-                api.create("/api/v1/namespaces", &json!({ "metadata": { "name": name } })).await;
-            }
-        }
+        api.create(
+            "/api/v1/namespaces",
+            &json!({ "metadata": { "name": namespace } }),
+        )
+        .await;
+        let token = plane
+            .service_account_token("dogwatch", ACCOUNT, None)
+            .await
+            .expect("an account");
         Self {
             world: World::watch(&api),
-            kubeconfig: plane.kubeconfig_for(TOKEN).expect("a folder to write to"),
+            kubeconfig: plane.kubeconfig_for(&token).expect("a folder to write to"),
             mark: plane.audit_mark().await.expect("an audit log"),
             api,
             namespace,
@@ -125,7 +79,11 @@ impl Cluster {
     /// The same without its coordinator.
     pub async fn machine_without_coordinator(&self, setting: Setting) -> Machine {
         static NODES: AtomicU32 = AtomicU32::new(0);
-        let name = format!("node-{}-{}", self.number, NODES.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "node-{}-{}",
+            self.number,
+            NODES.fetch_add(1, Ordering::Relaxed)
+        );
         Machine::install(self, &name, setting).await
     }
 
@@ -141,16 +99,25 @@ impl Cluster {
         let parts: Vec<&str> = kind.splitn(3, '/').collect();
         match parts.as_slice() {
             ["v1", rest @ ..] => format!("/api/v1/namespaces/{namespace}/{}", rest.join("/")),
-            [group, version, rest] => format!("/apis/{group}/{version}/namespaces/{namespace}/{rest}"),
+            [group, version, rest] => {
+                format!("/apis/{group}/{version}/namespaces/{namespace}/{rest}")
+            }
             _ => panic!("{kind} is no v1/PLURAL and no GROUP/VERSION/PLURAL"),
         }
     }
 
     /// Makes a pod and waits until its kubelet shows it as ready.
     pub async fn pod(&self, object: &Value) {
-        let name = object["metadata"]["name"].as_str().expect("a pod has a name").to_owned();
+        let name = object["metadata"]["name"]
+            .as_str()
+            .expect("a pod has a name")
+            .to_owned();
         self.create("v1/pods", object).await;
-        self.world.until(&format!("pod {name} is ready"), |seen| is_true(seen.pod(&name)?, "Ready").then_some(())).await;
+        self.world
+            .until(&format!("pod {name} is ready"), |seen| {
+                is_true(seen.pod(&name)?, "Ready").then_some(())
+            })
+            .await;
     }
 
     /// Makes a DaemonSet and binds the pod that its controller makes for the only Node there is; the
@@ -159,23 +126,44 @@ impl Cluster {
         let created = self.create("apps/v1/daemonsets", set).await;
         let owner = &created["metadata"]["uid"];
         let made = |seen: &Seen| {
-            let pod = seen.all("pods").find(|pod| pod["metadata"]["ownerReferences"][0]["uid"] == *owner)?;
-            Some(pod["metadata"]["name"].as_str().unwrap_or_default().to_owned())
+            let pod = seen
+                .all("pods")
+                .find(|pod| pod["metadata"]["ownerReferences"][0]["uid"] == *owner)?;
+            Some(
+                pod["metadata"]["name"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned(),
+            )
         };
         let name = self.world.until("the DaemonSet's pod is made", made).await;
         let binding = json!({ "metadata": { "name": name }, "target": { "kind": "Node", "name": machine.name() } });
-        self.create(&format!("v1/pods/{name}/binding"), &binding).await;
-        self.world.until("the DaemonSet's pod is ready", |seen| is_true(seen.pod(&name)?, "Ready").then_some(())).await;
+        self.create(&format!("v1/pods/{name}/binding"), &binding)
+            .await;
+        self.world
+            .until("the DaemonSet's pod is ready", |seen| {
+                is_true(seen.pod(&name)?, "Ready").then_some(())
+            })
+            .await;
         name
     }
 
     /// Makes a PodDisruptionBudget and waits until the controller has counted for it.
     pub async fn budget(&self, object: &Value, healthy: u32) {
         let created = self.create("policy/v1/poddisruptionbudgets", object).await;
-        let name = created["metadata"]["name"].as_str().expect("a budget has a name");
+        let name = created["metadata"]["name"]
+            .as_str()
+            .expect("a budget has a name");
         let path = self.path(&format!("policy/v1/poddisruptionbudgets/{name}"));
         let wait = format!("--for=jsonpath={{.status.currentHealthy}}={healthy}");
-        let arguments = ["wait", &wait, "--timeout=60s", "--namespace", &self.namespace, &format!("pdb/{name}")];
+        let arguments = [
+            "wait",
+            &wait,
+            "--timeout=60s",
+            "--namespace",
+            &self.namespace,
+            &format!("pdb/{name}"),
+        ];
         if let Err(error) = self.plane.run_kubectl(&arguments, "").await {
             panic!("{error}: {:?}", self.api.get(&path).await);
         }
@@ -188,17 +176,61 @@ impl Cluster {
     }
 
     pub async fn unblock(&self) {
-        self.api.delete(&self.path("policy/v1/poddisruptionbudgets/db")).await;
+        self.api
+            .delete(&self.path("policy/v1/poddisruptionbudgets/db"))
+            .await;
+    }
+
+    /// What [`Cluster::unblock`] does, but the budget stays, and asks for nothing any more.
+    pub async fn relax(&self) {
+        let relaxed = json!({ "spec": { "minAvailable": 0 } });
+        self.api
+            .merge(&self.path("policy/v1/poddisruptionbudgets/db"), &relaxed)
+            .await;
+    }
+
+    /// A volume of this claim, attached to this machine.
+    pub async fn attach(&self, volume: &str, claim: &str, machine: &Machine) {
+        let object = objects::volume(volume, &self.namespace, claim);
+        self.api.create("/api/v1/persistentvolumes", &object).await;
+        let attachment = json!({
+            "metadata": { "name": volume },
+            "spec": { "attacher": "none", "nodeName": machine.name(), "source": { "persistentVolumeName": volume } },
+        });
+        self.api
+            .create("/apis/storage.k8s.io/v1/volumeattachments", &attachment)
+            .await;
+    }
+
+    pub async fn detach(&self, volume: &str) {
+        self.api
+            .delete(&format!(
+                "/apis/storage.k8s.io/v1/volumeattachments/{volume}"
+            ))
+            .await;
     }
 
     /// Holds the lock of the group as somebody who is no Node.
     pub async fn hold_lock(&self) {
-        self.api.create(LEASES, &objects::held_lease()).await;
+        self.api
+            .create(LEASES, &objects::held_lease("api/somebody"))
+            .await;
+    }
+
+    /// Makes a Lease, or anything else of Dogwatch's own.
+    pub async fn lease(&self, lease: &Value) {
+        self.api.create(LEASES, lease).await;
+    }
+
+    pub async fn delete_lease(&self, name: &str) {
+        self.api.delete(&format!("{LEASES}/{name}")).await;
     }
 
     pub async fn free_lock(&self) {
         let free = json!({ "spec": { "holderIdentity": null } });
-        self.api.merge(&format!("{LEASES}/dogwatch-default-0"), &free).await;
+        self.api
+            .merge(&format!("{LEASES}/dogwatch-default-0"), &free)
+            .await;
     }
 
     /// Fails if ever more than `most` Nodes were unschedulable, or not Ready, at the same time.
@@ -206,46 +238,50 @@ impl Cluster {
         self.world.now(|seen| {
             let mut out = BTreeSet::new();
             for change in seen.history.iter().filter(|change| change.kind == "nodes") {
-                let is_out = change.object.as_ref().is_some_and(|node| node["spec"]["unschedulable"] == true || !is_true(node, "Ready"));
-                if is_out { out.insert(&change.name) } else { out.remove(&change.name) };
-                assert!(out.len() <= most, "out of service at the same time: {out:?}");
+                let is_out = change.object.as_ref().is_some_and(|node| {
+                    node["spec"]["unschedulable"] == true || !is_true(node, "Ready")
+                });
+                if is_out {
+                    out.insert(&change.name)
+                } else {
+                    out.remove(&change.name)
+                };
+                assert!(
+                    out.len() <= most,
+                    "out of service at the same time: {out:?}"
+                );
             }
         });
     }
 
     /// What the coordinators have asked in this test.
     pub async fn asked(&self) -> Vec<AuditEntry> {
-        let mut entries = self.plane.audit_since(self.mark).await.expect("an audit log");
-        entries.retain(|entry| entry.user.contains(USER));
+        let mut entries = self
+            .plane
+            .audit_since(self.mark)
+            .await
+            .expect("an audit log");
+        entries.retain(|entry| entry.user == USER);
         entries
     }
 }
 
 async fn clean(api: &Api) {
-    for path in ["/api/v1/nodes", LEASES, "/apis/storage.k8s.io/v1/volumeattachments"] {
+    for path in [
+        "/api/v1/nodes",
+        LEASES,
+        "/apis/storage.k8s.io/v1/volumeattachments",
+    ] {
         api.delete(path).await;
     }
-    let (namespaces, _) = api.list("/api/v1/namespaces").await.expect("the API server is there");
+    let (namespaces, _) = api
+        .list("/api/v1/namespaces")
+        .await
+        .expect("the API server is there");
     for namespace in namespaces {
         let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
         if name.starts_with("test-") && namespace["metadata"]["deletionTimestamp"].is_null() {
             api.delete(&format!("/api/v1/namespaces/{name}")).await;
         }
     }
-}
-
-/// Whether an object's condition of this type is True.
-pub fn is_true(object: &Value, condition: &str) -> bool {
-    status_of(object, condition) == Some("True")
-}
-
-/// An object's condition of this type.
-pub fn condition<'a>(object: &'a Value, condition: &str) -> Option<&'a Value> {
-    let conditions = object["status"]["conditions"].as_array()?;
-    conditions.iter().find(|there| there["type"] == condition)
-}
-
-/// The status of an object's condition of this type.
-pub fn status_of<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
-    condition(object, kind)?["status"].as_str()
 }

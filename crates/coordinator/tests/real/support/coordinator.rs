@@ -34,11 +34,19 @@ impl Log {
         let mut lines = self.0.subscribe();
         let has = |line: &&String| words.iter().all(|word| line.contains(word));
         let wait = lines.wait_for(|lines| lines.iter().skip(skip).any(|line| has(&line)));
-        match tokio::time::timeout(PATIENCE, wait).await {
-            Ok(Ok(lines)) => lines.iter().skip(skip).find(has).expect("waited for").clone(),
-            Ok(Err(_)) => unreachable!("the sender lives as long as self"),
-            Err(_) => panic!("no line with {words:?} within {PATIENCE:?}:\n{}", self.text()),
-        }
+        let Ok(lines) = tokio::time::timeout(PATIENCE, wait).await else {
+            panic!(
+                "no line with {words:?} within {PATIENCE:?}:\n{}",
+                self.text()
+            );
+        };
+        let lines = lines.expect("the sender lives as long as self");
+        lines
+            .iter()
+            .skip(skip)
+            .find(has)
+            .expect("waited for")
+            .clone()
     }
 
     pub fn len(&self) -> usize {
@@ -96,13 +104,18 @@ impl Coordinator {
 
     /// Whether it still runs.
     pub fn runs(&mut self) -> bool {
-        self.child.try_wait().expect("a child can be waited for").is_none()
+        self.child
+            .try_wait()
+            .expect("a child can be waited for")
+            .is_none()
     }
 
     /// Waits for its end.
     pub async fn ended(&mut self) -> ExitStatus {
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
-        ended.expect("it ends in time").expect("a child can be waited for")
+        ended
+            .expect("it ends in time")
+            .expect("a child can be waited for")
     }
 }
 

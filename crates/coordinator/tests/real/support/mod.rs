@@ -5,14 +5,18 @@
 pub mod api;
 pub mod cluster;
 pub mod coordinator;
+pub mod host;
 pub mod machine;
 pub mod objects;
+pub mod plane;
+pub mod read;
 pub mod world;
 
 use std::time::Duration;
 
 pub use cluster::Cluster;
-pub use machine::{Machine, OnCommand, Setting};
+pub use host::{OnCommand, Setting};
+pub use machine::Machine;
 pub use world::World;
 
 /// How long anything awaited may take. Generous: it is only ever spent by a test that fails.

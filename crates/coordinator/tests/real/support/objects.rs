@@ -24,12 +24,12 @@ pub fn budget(name: &str, app: &str, min: u32) -> Value {
     })
 }
 
-/// The group's only slot, held by somebody who is no Node.
-pub fn held_lease() -> Value {
+/// The group's only slot, held.
+pub fn held_lease(holder: &str) -> Value {
     json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": { "name": "dogwatch-default-0", "labels": { "dogwatch.dev/group": "default" } },
-        "spec": { "holderIdentity": "api/somebody" },
+        "spec": { "holderIdentity": holder },
     })
 }
 
@@ -45,6 +45,20 @@ pub fn daemon_set(name: &str, starts_after: &str) -> Value {
                 "metadata": { "labels": labels, "annotations": { "sim.dogwatch.dev/starts-after": starts_after } },
                 "spec": { "containers": [{ "name": "main", "image": "none" }] },
             },
+        },
+    })
+}
+
+/// A PersistentVolume that belongs to this claim.
+pub fn volume(name: &str, namespace: &str, claim: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolume",
+        "metadata": { "name": name },
+        "spec": {
+            "capacity": { "storage": "1Gi" },
+            "accessModes": ["ReadWriteOnce"],
+            "claimRef": { "namespace": namespace, "name": claim },
+            "hostPath": { "path": "/nonexistent" },
         },
     })
 }

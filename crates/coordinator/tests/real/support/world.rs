@@ -13,7 +13,10 @@ use super::api::Api;
 /// What is watched, by the plural that the tests use.
 const WATCHED: [(&str, &str); 4] = [
     ("nodes", "/api/v1/nodes"),
-    ("leases", "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases"),
+    (
+        "leases",
+        "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases",
+    ),
     ("events", "/api/v1/namespaces/default/events"),
     ("pods", "/api/v1/pods"),
 ];
@@ -36,7 +39,10 @@ pub struct Change {
 
 impl Seen {
     pub fn all(&self, kind: &str) -> impl Iterator<Item = &Value> {
-        self.present.get(kind).into_iter().flat_map(BTreeMap::values)
+        self.present
+            .get(kind)
+            .into_iter()
+            .flat_map(BTreeMap::values)
     }
 
     pub fn node(&self, name: &str) -> Option<&Value> {
@@ -53,7 +59,8 @@ impl Seen {
 
     /// Reason and message of each Event about this Node.
     pub fn events_of(&self, node: &str) -> Vec<(String, String)> {
-        let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+        let text =
+            |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
         self.all("events")
             .filter(|event| event["involvedObject"]["name"] == node)
             .map(|event| (text(event, "reason"), text(event, "message")))
@@ -96,13 +103,16 @@ impl World {
                 if let Some(answer) = found(&receiver.borrow_and_update()) {
                     return answer;
                 }
-                receiver.changed().await.expect("the sender lives as long as self");
+                receiver
+                    .changed()
+                    .await
+                    .expect("the sender lives as long as self");
             }
         };
-        match tokio::time::timeout(PATIENCE, wait).await {
-            Ok(answer) => answer,
-            Err(_) => panic!("not seen within {PATIENCE:?}: {what}\n{}", self.dump()),
-        }
+        let Ok(answer) = tokio::time::timeout(PATIENCE, wait).await else {
+            panic!("not seen within {PATIENCE:?}: {what}\n{}", self.dump());
+        };
+        answer
     }
 
     /// What is true now, as far as it was seen.
@@ -116,16 +126,24 @@ impl World {
         let nodes = seen.all("nodes").map(|node| {
             format!(
                 "node {} unschedulable={} annotations={} conditions={}\n",
-                node["metadata"]["name"], node["spec"]["unschedulable"], node["metadata"]["annotations"],
+                node["metadata"]["name"],
+                node["spec"]["unschedulable"],
+                node["metadata"]["annotations"],
                 node["status"]["conditions"]
             )
         });
         let leases = seen.all("leases").map(|lease| {
             let meta = &lease["metadata"];
-            format!("lease {} spec={} annotations={}\n", meta["name"], lease["spec"], meta["annotations"])
+            format!(
+                "lease {} spec={} annotations={}\n",
+                meta["name"], lease["spec"], meta["annotations"]
+            )
         });
         let events = seen.all("events").map(|event| {
-            format!("event {} {} {}\n", event["involvedObject"]["name"], event["reason"], event["message"])
+            format!(
+                "event {} {} {}\n",
+                event["involvedObject"]["name"], event["reason"], event["message"]
+            )
         });
         nodes.chain(leases).chain(events).collect()
     }
@@ -149,8 +167,15 @@ async fn follow(api: Api, kind: &'static str, path: &'static str, seen: Arc<watc
 }
 
 fn relisted(seen: &mut Seen, kind: &'static str, items: Vec<Value>) {
-    let names: Vec<String> = items.iter().filter_map(|item| Some(item["metadata"]["name"].as_str()?.to_owned())).collect();
-    let gone: Vec<Value> = seen.all(kind).filter(|old| !names.iter().any(|name| old["metadata"]["name"] == **name)).cloned().collect();
+    let names: Vec<String> = items
+        .iter()
+        .filter_map(|item| Some(item["metadata"]["name"].as_str()?.to_owned()))
+        .collect();
+    let gone: Vec<Value> = seen
+        .all(kind)
+        .filter(|old| !names.iter().any(|name| old["metadata"]["name"] == **name))
+        .cloned()
+        .collect();
     for old in gone {
         seen.apply(kind, old, true);
     }

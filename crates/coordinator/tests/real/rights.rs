@@ -1,0 +1,113 @@
+//! The rights that are shipped: enough, and not one too many. Source: specification §6.
+//!
+//! That nothing is refused is looked at after each test of this suite, where its control plane is
+//! given back.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, Machine, Setting, objects};
+
+#[tokio::test]
+async fn no_shipped_right_is_unused() {
+    let cluster = Cluster::new().await;
+    let machine = cluster.machine(Setting::default()).await;
+    a_reboot_with_everything_in_it(&cluster, &machine).await;
+    a_drain_that_ends_in_deleting(&cluster).await;
+    a_lock_to_mend_and_to_break(&cluster, &machine).await;
+
+    let used: BTreeSet<String> = cluster
+        .asked()
+        .await
+        .into_iter()
+        .map(|entry| right(&entry.resource, &entry.subresource, &entry.verb))
+        .collect();
+    let shipped = shipped(&cluster).await;
+    let unused: Vec<&String> = shipped.difference(&used).collect();
+    assert!(unused.is_empty(), "unused: {unused:?}");
+}
+
+/// A DaemonSet's pod, a budget that blocks for a while, a volume that detaches.
+async fn a_reboot_with_everything_in_it(cluster: &Cluster, machine: &Machine) {
+    cluster
+        .daemon_pod(&objects::daemon_set("agent", "100ms"), machine)
+        .await;
+    let volume = format!("volume-of-{}", machine.name());
+    cluster.attach(&volume, "data", machine).await;
+    let mut pod = objects::pod("stateful", machine.name(), "stateful");
+    pod["spec"]["volumes"] =
+        json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]);
+    cluster.pod(&pod).await;
+    cluster.block_drain_of(machine).await;
+    machine.touch("new kernel");
+    machine
+        .until_condition("DrainInProgress", "True", "DrainBlocked")
+        .await;
+    cluster.relax().await;
+    let message = machine
+        .until_condition("DrainInProgress", "True", "DetachingVolumes")
+        .await;
+    assert!(message.contains("1 volumes"), "{message}");
+    cluster.detach(&volume).await;
+    machine.until_back().await;
+}
+
+async fn a_drain_that_ends_in_deleting(cluster: &Cluster) {
+    let setting = Setting::flags(["--drain-timeout=1s", "--on-drain-timeout=delete"]);
+    let machine = cluster.machine(setting).await;
+    cluster.unblock().await;
+    cluster.block_drain_of(&machine).await;
+    machine.touch("new kernel");
+    machine
+        .until_condition("MaintenanceInProgress", "True", "ReturnGatesShut")
+        .await;
+    cluster.unblock().await;
+    machine.until_back().await;
+}
+
+/// The slot lost its label, and is held by a Node that there is not.
+async fn a_lock_to_mend_and_to_break(cluster: &Cluster, machine: &Machine) {
+    cluster.delete_lease("dogwatch-default-0").await;
+    let mut lease = objects::held_lease("node/ghost");
+    lease["metadata"]["labels"] = json!({});
+    cluster.lease(&lease).await;
+    machine.touch("another kernel");
+    machine.until_event("BreakingLock", &["ghost"]).await;
+    machine.until_commands(2).await;
+    machine.until_back().await;
+}
+
+fn right(resource: &str, subresource: &str, verb: &str) -> String {
+    let slash = if subresource.is_empty() { "" } else { "/" };
+    format!("{verb} {resource}{slash}{subresource}")
+}
+
+/// Each right of the roles as they were applied.
+async fn shipped(cluster: &Cluster) -> BTreeSet<String> {
+    let mut rights = BTreeSet::new();
+    for role in [
+        "clusterroles/dogwatch-coordinator",
+        "namespaces/dogwatch/roles/dogwatch-coordinator",
+        "namespaces/default/roles/dogwatch-coordinator-events",
+    ] {
+        let path = format!("/apis/rbac.authorization.k8s.io/v1/{role}");
+        let role = cluster.api.get(&path).await.expect("it was applied");
+        for rule in role["rules"].as_array().expect("rules") {
+            for (resource, verb) in pairs(&rule["resources"], &rule["verbs"]) {
+                rights.insert(format!("{verb} {resource}"));
+            }
+        }
+    }
+    rights
+}
+
+fn pairs<'a>(resources: &'a Value, verbs: &'a Value) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let texts = |list: &'a Value| {
+        list.as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+    };
+    texts(resources).flat_map(move |resource| texts(verbs).map(move |verb| (resource, verb)))
+}
