@@ -8,6 +8,7 @@
 pub mod api;
 pub mod chronicle;
 pub mod clock;
+pub mod demo;
 pub mod host;
 pub mod plan;
 pub mod scenario;

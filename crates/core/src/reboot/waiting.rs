@@ -10,6 +10,7 @@ use super::step::{Step, set};
 use super::{Context, group, reason, triggers, undo};
 use crate::limit::Limit;
 use crate::lock::{self, Bid, Budget, LeaseSeen, LockRecord, Standing, Verdict};
+use crate::name::GroupName;
 
 /// How long somebody is let hold a lock before a waiter first looks whether its Node still exists,
 /// and how long between looks. Jitter spreads a thousand waiters over it.
@@ -109,8 +110,12 @@ fn max(ctx: &Context<'_>) -> u32 {
     max_of(ctx, ctx.seen.lock.group_size.unwrap_or(1))
 }
 
-/// Our own maximum in a group of so many.
+/// Our own maximum in a group of so many. The control plane is a group of one: two of three gone
+/// would be the end of the cluster, whatever the workers may afford. Source: specification §2.2.
 fn max_of(ctx: &Context<'_>, members: u32) -> u32 {
+    if group::group(ctx.seen, ctx.node) == GroupName::control_plane() {
+        return 1;
+    }
     let max = ctx
         .config
         .max_unavailable

@@ -1,0 +1,192 @@
+//! What a script can say.
+
+use std::time::Duration;
+
+use dogwatch_core::limit::Limit;
+use dogwatch_core::reboot::{Config, OnGateTimeout, OnTimeout};
+
+use super::condition::Condition;
+use super::faults::Rule;
+use crate::host::RebootCommand;
+use crate::seed::Seed;
+use crate::world::ClusterSpec;
+use crate::world::cluster::Budget;
+
+/// What there is before anything happens.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The cluster.
+    pub cluster: ClusterSpec,
+    /// What every coordinator is told.
+    pub config: Config,
+    /// How many nodes of a group may be out: what the checks hold against.
+    pub max_out: usize,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { cluster: ClusterSpec::new(3, Seed(1)), config: config(), max_out: 1 }
+    }
+}
+
+/// The coordinator's own defaults.
+fn config() -> Config {
+    Config {
+        max_unavailable: Limit::default(),
+        drain_timeout: Duration::from_hours(1),
+        on_drain_timeout: OnTimeout::Abort,
+        volume_detach_timeout: Duration::from_mins(2),
+        reboot_timeout: Duration::from_mins(30),
+        reboot_attempts: 2,
+        settle: Duration::from_secs(30),
+        gate_timeout: Duration::from_mins(15),
+        on_gate_timeout: OnGateTimeout::Keep,
+    }
+}
+
+/// One line that does something.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// Its number in the script, from 1.
+    pub number: usize,
+    /// As it was written.
+    pub text: String,
+    /// What it says.
+    pub command: Command,
+}
+
+/// Something to do once the cluster runs.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// Creates a sentinel, or touches it anew.
+    Touch {
+        /// Where.
+        node: String,
+        /// Which.
+        path: String,
+        /// What it says.
+        reason: String,
+    },
+    /// Removes a sentinel.
+    Remove {
+        /// Where.
+        node: String,
+        /// Which.
+        path: String,
+    },
+    /// Makes a sentinel unreadable.
+    Break {
+        /// Where.
+        node: String,
+        /// Which.
+        path: String,
+        /// What reading it says.
+        why: String,
+    },
+    /// A person changes a Node.
+    PatchNode {
+        /// Which.
+        node: String,
+        /// A JSON merge patch.
+        patch: serde_json::Value,
+    },
+    /// A person asks for a reboot.
+    Request {
+        /// Of which node.
+        node: String,
+        /// Why.
+        reason: String,
+        /// Not before so long from now.
+        not_before: Option<Duration>,
+    },
+    /// A person deletes a Node.
+    DeleteNode(String),
+    /// The coordinator's process is killed, and started again after a second.
+    Kill(String),
+    /// The coordinator's process is killed, and stays away.
+    Hold(String),
+    /// A process that was held is started.
+    Resume(String),
+    /// The machine stops at once.
+    PowerOff(String),
+    /// The machine boots.
+    PowerOn(String),
+    /// Once this is so, that is done.
+    When(Condition, Box<Line>),
+    /// After this time, that is done.
+    After(Duration, Box<Line>),
+    /// The node's coordinator and kubelet are cut off.
+    Partition {
+        /// Which node.
+        node: String,
+        /// For how long.
+        time: Duration,
+        /// Only the coordinator.
+        coordinator_only: bool,
+    },
+    /// Nobody reaches the API server.
+    ApiDown(Duration),
+    /// The end of either.
+    LetIn(Vec<String>),
+    /// The API server forgets its history.
+    Compact,
+    /// A node's watches break off.
+    CutWatches(String),
+    /// Something goes wrong with calls.
+    Fault(Rule),
+    /// The node's clock is set ahead by so many seconds, or behind.
+    Clock {
+        /// Which node.
+        node: String,
+        /// Seconds.
+        ahead: i64,
+    },
+    /// What the reboot command does from now on.
+    RebootCommand {
+        /// Where.
+        node: String,
+        /// What.
+        command: RebootCommand,
+    },
+    /// A budget is changed.
+    Budget {
+        /// Its name.
+        name: String,
+        /// What it wants from now on.
+        budget: Budget,
+    },
+    /// A pod without an owner appears on a node.
+    Pod {
+        /// Its name.
+        name: String,
+        /// Where.
+        node: String,
+        /// How long it takes to stop.
+        stops_after: Duration,
+    },
+    /// Budgets may be broken from now on: a drain that deletes asks nobody.
+    BudgetsMayBreak,
+    /// Time passes until this is so.
+    WaitUntil {
+        /// What.
+        condition: Condition,
+        /// Longer than this is a failure.
+        at_most: Duration,
+    },
+    /// Time passes.
+    Run(Duration),
+    /// Explains a node.
+    Explain(String),
+    /// This must be so.
+    Expect(Condition),
+}
+
+impl Command {
+    /// Whether the timeline shows the line: what is only looked at, or waited for, it does not.
+    pub fn is_told(&self) -> bool {
+        !matches!(
+            self,
+            Command::WaitUntil { .. } | Command::Run(_) | Command::Expect(_) | Command::BudgetsMayBreak
+        )
+    }
+}

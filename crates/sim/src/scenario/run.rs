@@ -1,0 +1,304 @@
+//! Running a script.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use dogwatch_core::Now;
+use dogwatch_core::explain::{self, CoordinatorSeen, View};
+use dogwatch_core::name::NodeName;
+use dogwatch_k8s::fleet::FleetClient;
+use tokio::time::Instant;
+
+use super::act::{Later, act};
+use super::command::{Command, Line};
+use super::condition::Condition;
+use super::parse::{BadLine, Script, bad, commands, parse};
+use super::stage::Stage;
+use super::timeline::{Timeline, clock};
+use super::words::split;
+use crate::chronicle::{Entry, lines};
+
+/// What came of a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// What happened.
+    pub text: String,
+    /// What was expected and did not come, and promises that were broken. Empty is well.
+    pub failures: Vec<String>,
+}
+
+/// Why a script could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum Failed {
+    /// It cannot be read.
+    #[error(transparent)]
+    Parse(#[from] BadLine),
+    /// Its cluster did not come up.
+    #[error("failed to build the cluster")]
+    Build(#[from] crate::world::cluster::BuildError),
+}
+
+/// Runs a script: once, or once for each combination of the values of its `each`.
+pub async fn run(text: &str) -> Result<Outcome, Failed> {
+    let first = commands(text).next();
+    let Some((number, line)) = first.filter(|(_, line)| line.starts_with("each ")) else {
+        let (outcome, _) = run_once(&parse(text)?).await?;
+        return Ok(outcome);
+    };
+    let combinations = combinations(line).map_err(|what| bad(number, line, what))?;
+    let mut all = Outcome { text: String::new(), failures: Vec::new() };
+    for values in combinations {
+        // The header keeps its line, so that numbers in errors are those of the file.
+        let text = text.replacen(line, "", 1);
+        let text = values.iter().fold(text, |text, (name, value)| text.replace(&format!("${name}"), value));
+        let (outcome, end) = run_once(&parse(&text)?).await?;
+        let label: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let label = label.join(" ");
+        all.failures.extend(outcome.failures.iter().map(|failure| format!("{label}: {failure}")));
+        // Writing to a String cannot fail.
+        let _ = writeln!(all.text, "{label}: {end}");
+        if !outcome.failures.is_empty() {
+            all.text.push_str(&outcome.text);
+        }
+    }
+    Ok(all)
+}
+
+/// The values of `each a=1..3 b=x,y`, every combination of them.
+fn combinations(line: &str) -> Result<Vec<BTreeMap<String, String>>, String> {
+    let mut all = vec![BTreeMap::new()];
+    for word in split(line)?.into_iter().skip(1) {
+        let (name, values) = word.split_once('=').ok_or_else(|| format!("{word:?} has no values"))?;
+        let values = values_of(values)?;
+        let with = |known: &BTreeMap<String, String>| {
+            let known = known.clone();
+            values.clone().into_iter().map(move |value| {
+                let mut known = known.clone();
+                known.insert(name.to_owned(), value);
+                known
+            })
+        };
+        all = all.iter().flat_map(with).collect();
+    }
+    Ok(all)
+}
+
+fn values_of(text: &str) -> Result<Vec<String>, String> {
+    let Some((from, to)) = text.split_once("..") else {
+        return Ok(text.split(',').map(str::to_owned).collect());
+    };
+    let number = |text: &str| text.parse::<u32>().map_err(|error| format!("{text:?}: {error}"));
+    Ok((number(from)?..=number(to)?).map(|number| number.to_string()).collect())
+}
+
+async fn run_once(script: &Script) -> Result<(Outcome, String), Failed> {
+    let stage = Stage::build(&script.setup).await?;
+    let mut run = Run {
+        stage,
+        timeline: Timeline::new(Duration::ZERO),
+        planned: BTreeMap::new(),
+        armed: Vec::new(),
+        failures: Vec::new(),
+        start: Instant::now(),
+    };
+    // What there is at the start is no news.
+    run.take_in(false);
+    for line in &script.lines {
+        run.line(line).await;
+        if !run.failures.is_empty() {
+            break;
+        }
+    }
+    Ok(run.end())
+}
+
+struct Run {
+    stage: Stage,
+    timeline: Timeline,
+    planned: BTreeMap<(Instant, usize), Line>,
+    armed: Vec<(Condition, Line)>,
+    failures: Vec<String>,
+    start: Instant,
+}
+
+impl Run {
+    async fn line(&mut self, line: &Line) {
+        if line.command.is_told() {
+            self.timeline.say(&format!("> {}", line.text), &self.stage.names);
+        }
+        match &line.command {
+            Command::Run(time) => self.pass(*time, None).await,
+            Command::WaitUntil { condition, at_most } => {
+                self.pass(*at_most, Some(condition)).await;
+                self.expect(line, condition);
+            }
+            Command::Expect(condition) => {
+                self.take_in(true);
+                self.expect(line, condition);
+            }
+            Command::Explain(node) => self.explain(line, node).await,
+            Command::When(..)
+            | Command::After(..)
+            | Command::Touch { .. }
+            | Command::Remove { .. }
+            | Command::Break { .. }
+            | Command::PatchNode { .. }
+            | Command::Request { .. }
+            | Command::DeleteNode(_)
+            | Command::Kill(_)
+            | Command::Hold(_)
+            | Command::Resume(_)
+            | Command::PowerOff(_)
+            | Command::PowerOn(_)
+            | Command::Partition { .. }
+            | Command::ApiDown(_)
+            | Command::LetIn(_)
+            | Command::Compact
+            | Command::CutWatches(_)
+            | Command::Fault(_)
+            | Command::Clock { .. }
+            | Command::RebootCommand { .. }
+            | Command::Budget { .. }
+            | Command::Pod { .. }
+            | Command::BudgetsMayBreak => self.happen(line),
+        }
+        self.take_in(true);
+    }
+
+    /// What takes no time.
+    fn happen(&mut self, line: &Line) {
+        match &line.command {
+            Command::When(condition, then) => self.armed.push((condition.clone(), (**then).clone())),
+            Command::After(time, then) => self.plan(*time, (**then).clone()),
+            other => match act(&mut self.stage, other) {
+                Ok(Later::Nothing) => {}
+                Ok(Later::LetIn(time, users)) => {
+                    let text = format!("({} is over)", line.text);
+                    let command = Command::LetIn(users);
+                    self.plan(time, Line { number: line.number, text, command });
+                }
+                Err(why) => self.fail(line, &why),
+            },
+        }
+    }
+
+    fn plan(&mut self, time: Duration, line: Line) {
+        self.planned.insert((Instant::now() + time, self.planned.len()), line);
+    }
+
+    fn expect(&mut self, line: &Line, condition: &Condition) {
+        if !condition.holds(&self.stage) {
+            self.fail(line, &condition.instead(&self.stage));
+        }
+    }
+
+    fn fail(&mut self, line: &Line, why: &str) {
+        let failure = self.stage.names.shorten(&format!("line {}: {}: {why}", line.number, line.text));
+        self.timeline.say(&format!("!! {failure}"), &self.stage.names);
+        self.failures.push(failure);
+    }
+
+    /// Lets time pass, at the most until the condition is so.
+    async fn pass(&mut self, time: Duration, until: Option<&Condition>) {
+        let end = Instant::now() + time;
+        loop {
+            self.take_in(true);
+            self.spring();
+            if until.is_some_and(|condition| condition.holds(&self.stage)) || Instant::now() >= end {
+                return;
+            }
+            let next = self.planned.keys().next().map_or(end, |(at, _)| (*at).min(end));
+            if next > Instant::now() {
+                self.stage.until(next).await;
+            }
+            self.do_planned();
+        }
+    }
+
+    fn do_planned(&mut self) {
+        while let Some(entry) = self.planned.first_entry() {
+            if entry.key().0 > Instant::now() {
+                return;
+            }
+            let line = entry.remove();
+            self.take_in(true);
+            self.timeline.say(&format!("> {}", line.text), &self.stage.names);
+            self.happen(&line);
+        }
+    }
+
+    /// Does what waited for a condition that holds now.
+    fn spring(&mut self) {
+        while let Some(at) = self.armed.iter().position(|(condition, _)| condition.holds(&self.stage)) {
+            let (_, line) = self.armed.remove(at);
+            self.timeline.say(&format!("> {}", line.text), &self.stage.names);
+            self.happen(&line);
+        }
+    }
+
+    /// Takes in what changed, and tells it.
+    fn take_in(&mut self, tell: bool) {
+        for (change, broken) in self.stage.look() {
+            for entry in lines(&change, &mut self.stage.names) {
+                if tell {
+                    self.timeline.add(entry, &self.stage.names);
+                }
+            }
+            for violation in broken {
+                self.timeline.add(Entry::line("!!", violation.0.clone()), &self.stage.names);
+                self.failures.push(violation.0);
+            }
+        }
+        for thought in self.stage.minds.take() {
+            self.timeline.think(thought, &self.stage.names);
+        }
+    }
+
+    async fn explain(&mut self, line: &Line, node: &str) {
+        match explanation(&self.stage, node).await {
+            Ok(lines) => {
+                for text in lines {
+                    self.timeline.remark(&format!("        | {text}"), &self.stage.names);
+                }
+            }
+            Err(why) => self.fail(line, &why),
+        }
+    }
+
+    fn end(mut self) -> (Outcome, String) {
+        self.timeline.flush(&self.stage.names);
+        let (stage, time) = (&self.stage, Instant::now() - self.start);
+        let out: Vec<String> = stage.checks.groups().map(|(group, most)| format!("{group} {most}")).collect();
+        let boots = stage.hosts.keys().filter_map(|node| count(node, stage.checks.boots(node)));
+        let commands = stage.hosts.keys().filter_map(|node| count(node, stage.commands(node)));
+        let list = |texts: Vec<String>| if texts.is_empty() { "none".to_owned() } else { texts.join(", ") };
+        let (out, boots, commands) = (list(out), list(boots.collect()), list(commands.collect()));
+        let kept = if self.failures.is_empty() { "all promises kept" } else { "FAILED" };
+        self.timeline.remark(&format!("= out at the same time, at most: {out}"), &stage.names);
+        self.timeline.remark(&format!("= new boots: {boots}; reboot commands: {commands}"), &stage.names);
+        self.timeline.remark(&format!("= {kept}"), &stage.names);
+        let end = format!("{kept} after {}, new boots: {boots}; reboot commands: {commands}; out at most: {out}", clock(time));
+        (Outcome { text: self.timeline.into_text(), failures: self.failures }, end)
+    }
+}
+
+fn count(node: &str, count: usize) -> Option<String> {
+    (count > 0).then(|| format!("{node} {count}"))
+}
+
+/// What `dogwatch explain` would say.
+async fn explanation(stage: &Stage, node: &str) -> Result<Vec<String>, String> {
+    use crate::clock::Clock as _;
+    let fleet_client = FleetClient::new(stage.server.client("admin"), dogwatch_api::DEFAULT_NAMESPACE);
+    let node = NodeName::new(node).map_err(|error| error.to_string())?;
+    let failed = |error: dogwatch_k8s::Error| error.in_words();
+    let fleet = fleet_client.read().await.map_err(failed)?;
+    let on_node = fleet_client.on_node(&node).await.map_err(failed)?;
+    let view = View { node, fleet, on_node: Some(on_node), coordinator: CoordinatorSeen::Unknown };
+    let now = Now { wall: stage.clock.now(), mono: Duration::ZERO };
+    let explanation = explain::explain(&view, now).ok_or("there is no such Node")?;
+    let chain = explanation.chain.iter().map(|line| format!("{}: {}", line.topic.as_str(), line.text));
+    let advice = explanation.advice.iter().map(|text| format!("→ {text}"));
+    Ok(std::iter::once(explanation.summary.clone()).chain(chain).chain(advice).collect())
+}
