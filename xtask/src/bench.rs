@@ -25,12 +25,26 @@ struct Bench {
 }
 
 /// Every bench program; a new one is added here.
-const BENCHES: &[Bench] = &[Bench {
-    package: "dogwatch-sim",
-    target: "drain",
-    profile: "quick",
-    real: true,
-}];
+const BENCHES: &[Bench] = &[
+    Bench {
+        package: "dogwatch-sim",
+        target: "drain",
+        profile: "quick",
+        real: true,
+    },
+    Bench {
+        package: "dogwatch-sim",
+        target: "handover",
+        profile: "quick",
+        real: false,
+    },
+    Bench {
+        package: "dogwatch-sim",
+        target: "rollout",
+        profile: "quick",
+        real: false,
+    },
+];
 
 /// One line of the table.
 #[derive(Deserialize)]
