@@ -108,6 +108,7 @@ async fn a_second_deletion_can_shorten_the_grace_and_not_lengthen_it() {
     let mut machine = with_running(&stops_after("60s"), now);
     machine.seen(&pod(&deleting(50)), now);
     machine.seen(&pod(&deleting(60)), now);
+    assert_eq!(machine.wake(), Some(now + 50 * SECOND));
     machine.seen(&pod(&deleting(5)), now);
     assert_eq!(told(&mut machine, now + 5 * SECOND), [Report::Ended]);
 }
