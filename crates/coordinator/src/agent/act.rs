@@ -76,7 +76,7 @@ impl Agent {
     }
 
     async fn bid(&mut self, lease: &LeaseSeen, record: &LockRecord) -> Done {
-        self.seen.lock.unsettled = Some(lease.name.clone());
+        let unsettled = self.seen.lock.unsettled.replace(lease.name.clone());
         match self.locks.bid(lease, record).await {
             BidOutcome::Won(won) => {
                 info!(lease = won.name, "holds the reboot lock");
@@ -88,7 +88,8 @@ impl Agent {
                 self.relist().await
             }
             BidOutcome::Refused(error) => {
-                self.seen.lock.unsettled = None;
+                // Nothing of this bid can land; of an earlier one it still may.
+                self.seen.lock.unsettled = unsettled;
                 self.failed("take the lock", &error)
             }
             BidOutcome::Unknown(error) => self.failed("take the lock", &error),

@@ -207,6 +207,14 @@ fn force(ctx: &Context<'_>, record: &Record, text: &str) -> Step {
 }
 
 fn left(progress: &Progress) -> String {
+    let left = pods_left(progress);
+    match progress.trouble.as_slice() {
+        [] => left,
+        trouble => format!("{left}; trouble: {}", trouble.join("; ")),
+    }
+}
+
+fn pods_left(progress: &Progress) -> String {
     if !progress.listed {
         return "listing the node's pods".into();
     }

@@ -325,3 +325,15 @@ fn a_budget_that_blocks_for_ten_seconds_is_an_event_and_named_with_its_numbers()
         reason::DRAIN_BLOCKED
     ));
 }
+
+#[test]
+fn what_the_drain_cannot_see_is_said_with_what_is_left() {
+    let mut seen = seen(Phase::Draining);
+    let mut drain = one_pod_left();
+    drain.progress.trouble = vec!["pods cannot be watched: no answer".into()];
+    seen.drain = Some(drain);
+    let decision = decide(&seen, &config(), now(10));
+    let message = &decision.because.message;
+    assert!(message.contains("1 to go"), "{message}");
+    assert!(message.contains("pods cannot be watched"), "{message}");
+}
