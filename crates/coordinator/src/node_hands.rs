@@ -15,6 +15,7 @@ use crate::args::Args;
 use crate::host::boot_id;
 use crate::host::reboot::{Ended, Reboot, Running};
 use crate::host::sentinel::{self, SentinelError};
+use crate::host::sentinel_command::SentinelCommand;
 
 /// This process' hands on its host.
 pub struct NodeHands {
@@ -31,7 +32,7 @@ impl NodeHands {
             boot_id_file: args.boot_id_file.clone(),
             reboot: args.reboot(),
             files: sentinel::watch(&args.host_root, &args.sentinel)?,
-            command: args.sentinel_command().map(|command| command.watch()),
+            command: args.sentinel_command().map(SentinelCommand::watch),
         })
     }
 }
@@ -81,7 +82,7 @@ async fn command_changed(command: Option<&mut watch::Receiver<Option<TriggerSeen
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 async fn end(mut running: Running) -> RebootEnd {

@@ -57,7 +57,7 @@ fn show(view: &mut MetricsView, seen: &Seen, decision: &Decision) {
         blocked: drain.progress.blocked.len(),
     });
     view.triggers = triggers(seen);
-    view.last = node.and_then(|node| last(node));
+    view.last = node.and_then(last);
     view.alarms = ALARMS
         .iter()
         .filter(|alarm| **alarm == decision.because.reason)
@@ -67,18 +67,17 @@ fn show(view: &mut MetricsView, seen: &Seen, decision: &Decision) {
 
 fn blocked_by(seen: &Seen, decision: &Decision) -> std::collections::BTreeSet<(String, String)> {
     let mut by = std::collections::BTreeSet::new();
-    match decision.because.reason {
-        reason::LOCK_HELD => {
-            by.extend(
-                seen.lock.leases.iter().flatten().filter_map(|lease| {
-                    Some(("lock".to_owned(), lease.holder.as_ref()?.to_string()))
-                }),
-            )
-        }
-        reason::OVER_BUDGET => {
-            by.insert(("budget".to_owned(), "maxUnavailable".to_owned()));
-        }
-        _ => {}
+    if decision.because.reason == reason::LOCK_HELD {
+        let holders = seen
+            .lock
+            .leases
+            .iter()
+            .flatten()
+            .filter_map(|lease| lease.holder.as_ref());
+        by.extend(holders.map(|holder| ("lock".to_owned(), holder.to_string())));
+    }
+    if decision.because.reason == reason::OVER_BUDGET {
+        by.insert(("budget".to_owned(), "maxUnavailable".to_owned()));
     }
     let blocked = seen.drain.iter().flat_map(|drain| &drain.progress.blocked);
     by.extend(blocked.flat_map(|blocked| &blocked.budgets).map(|budget| {

@@ -103,7 +103,9 @@ async fn prepare(server: &ApiServer) -> LeaseSeen {
     let free = listed.expect("nothing goes wrong here").remove(0);
     match locks.bid(&free, &record(0)).await {
         BidOutcome::Won(won) => *won,
-        lost => panic!("nobody else bids yet: {lost:?}"),
+        lost @ (BidOutcome::Lost { .. } | BidOutcome::Unknown(_) | BidOutcome::Refused(_)) => {
+            panic!("nobody else bids yet: {lost:?}")
+        }
     }
 }
 
@@ -146,7 +148,7 @@ async fn wait(
         let (due, lease) = match lock::when_to_bid(&leases, &me, 1, jitter, now()) {
             Bid::Now { lease } => (Duration::ZERO, Some(lease)),
             Bid::Later { at, lease } => (at.saturating_sub(now().mono), Some(lease)),
-            Bid::AllHeld => (Duration::from_secs(3_600), None),
+            Bid::AllHeld => (Duration::from_hours(1), None),
         };
         tokio::select! {
             biased;

@@ -108,11 +108,8 @@ impl Observers {
 }
 
 /// Whether another group's Leases are asked for than before.
-fn moved<'a>(before: impl Iterator<Item = &'a Look>, now: &[Look]) -> bool {
-    match (
-        before.filter_map(group_of).next(),
-        now.iter().find_map(group_of),
-    ) {
+fn moved<'a>(mut before: impl Iterator<Item = &'a Look>, now: &[Look]) -> bool {
+    match (before.find_map(group_of), now.iter().find_map(group_of)) {
         (Some(before), Some(now)) => before != now,
         (Some(_) | None, None) | (None, Some(_)) => false,
     }

@@ -286,40 +286,39 @@ enum Step {
     Exit(Exit),
 }
 
-/// The one watch of an idle coordinator.
+/// The one watch of an idle coordinator. It ends when nobody listens any more.
 async fn watch_node(client: dogwatch_k8s::Client, name: String, facts: UnboundedSender<Fact>) {
     let mut events = std::pin::pin!(node::watch_node(client, &name));
     while let Some(event) = events.next().await {
-        let sent = match event {
+        let fact = match event {
             WatchEvent::Restarted(nodes) => match nodes.first() {
-                Some(node) => there(node, &facts),
-                None => facts.send(Fact::Node(NodeFact::Gone)),
+                Some(node) => there(node),
+                None => Some(NodeFact::Gone),
             },
-            WatchEvent::Applied(node) => there(&node, &facts),
-            WatchEvent::Deleted(_) => facts.send(Fact::Node(NodeFact::Gone)),
+            WatchEvent::Applied(node) => there(&node),
+            WatchEvent::Deleted(_) => Some(NodeFact::Gone),
             WatchEvent::Trouble(error) => {
                 tracing::warn!(
                     error = error.in_words(),
                     "cannot watch the Node; trying again"
                 );
-                Ok(())
+                None
             }
         };
-        if sent.is_err() {
+        if let Some(node) = fact
+            && facts.send(Fact::Node(node)).is_err()
+        {
             return;
         }
     }
 }
 
-fn there(
-    node: &node::Node,
-    facts: &UnboundedSender<Fact>,
-) -> Result<(), tokio::sync::mpsc::error::SendError<Fact>> {
+fn there(node: &node::Node) -> Option<NodeFact> {
     match node::node_seen(node) {
-        Ok(seen) => facts.send(Fact::Node(NodeFact::There(Box::new(seen)))),
+        Ok(seen) => Some(NodeFact::There(Box::new(seen))),
         Err(error) => {
             tracing::warn!(%error, "the API server shows a Node that cannot be read");
-            Ok(())
+            None
         }
     }
 }

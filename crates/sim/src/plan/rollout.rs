@@ -27,7 +27,7 @@ const SAY_AFTER: Duration = Duration::from_millis(30);
 /// From the reboot command until the host is down.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 /// When everybody who waits looks at a Lease that nobody who was called has taken.
-const UNCALLED: Duration = Duration::from_millis(1_000);
+const UNCALLED: Duration = Duration::from_secs(1);
 /// A watch is renewed so often.
 const WATCH_LIFETIME: Duration = Duration::from_secs(290);
 
@@ -211,7 +211,8 @@ impl<'a> Rollout<'a> {
             .collect();
         let had_locks = machine.looks.iter().any(is_locks);
         if had_locks && !looks.iter().any(is_locks) {
-            let renewals = (self.now - machine.looks_since).as_secs() / WATCH_LIFETIME.as_secs();
+            let renewals =
+                self.now.saturating_sub(machine.looks_since).as_secs() / WATCH_LIFETIME.as_secs();
             self.result.calls.add("renew watches", renewals);
         }
         machine.looks = looks.to_vec();
