@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 mod completions;
+mod demo;
 mod explain;
 mod manifests;
 mod reboot;
@@ -21,6 +22,8 @@ pub enum Command {
     Explain(explain::ExplainArgs),
     /// Asks for nodes to be rebooted, each in its turn
     Reboot(reboot::RebootArgs),
+    /// Shows a cluster that reboots itself node by node, here and now, without a cluster
+    Demo(demo::DemoArgs),
     /// Plays a rollout of many nodes in seconds: how long it takes, who waits longest, what it costs
     Simulate(simulate::SimulateArgs),
     /// Prints the Kubernetes manifests that install the coordinator
@@ -36,6 +39,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         Command::Status(args) => status::run(&cluster, &args).await,
         Command::Explain(args) => explain::run(&cluster, &args).await,
         Command::Reboot(args) => reboot::run(&cluster, &args).await,
+        Command::Demo(args) => demo::run(&args).await,
         Command::Simulate(args) => simulate::run(&args),
         Command::Manifests(args) => manifests::run(&cluster, &args),
         Command::Completions(args) => completions::run(&args),

@@ -67,7 +67,7 @@ impl DemoConfig {
         spec.workloads = self.workloads();
         spec.heartbeat = HeartbeatSpec::Lease { every: Duration::from_secs(10) };
         spec.ready_after = self.time(0.5);
-        spec.reboot_takes = self.time(2.0);
+        spec.reboot_takes = self.time(2.5);
         spec.starts_after = self.time(0.6);
         spec.stops_after = self.time(0.8);
         spec
@@ -94,7 +94,7 @@ impl DemoConfig {
             volume_detach_timeout: Duration::from_mins(2),
             reboot_timeout: Duration::from_mins(10),
             reboot_attempts: 2,
-            settle: self.time(1.0),
+            settle: self.time(1.5),
             gate_timeout: Duration::from_mins(5),
             on_gate_timeout: OnGateTimeout::Keep,
         }

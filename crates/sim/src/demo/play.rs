@@ -133,7 +133,22 @@ impl Demo {
         }
         self.look(true);
         self.play()?;
-        Ok(self.timeline.fresh(&self.names))
+        Ok(self.fresh())
+    }
+
+    /// What has happened and was not told yet: the last moment's.
+    pub fn rest(&mut self) -> Vec<Told> {
+        self.look(true);
+        self.timeline.flush(&self.names);
+        self.fresh()
+    }
+
+    /// Paths are told from the demo's folder on.
+    fn fresh(&mut self) -> Vec<Told> {
+        let folder = format!("{}/", self.config.folder.display());
+        let mut told = self.timeline.fresh(&self.names);
+        told.iter_mut().for_each(|told| told.text = told.text.replace(&folder, ""));
+        told
     }
 
     /// Whether every node has had its boot and nothing is left to do, or it takes far too long.
@@ -243,7 +258,7 @@ impl Demo {
                 let patch = json!({ "metadata": { "annotations": { name: request } } });
                 self.patch(&format!("/api/v1/nodes/{node}"), &patch)?;
             } else {
-                self.tell(&format!("touches {node}'s sentinel {}", files.sentinel().display()));
+                self.tell(&format!("an update on {node} touches {}", files.sentinel().display()));
                 files.touch("kernel update")?;
             }
         }
