@@ -4,10 +4,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dogwatch_coordinator::agent::{Agent, Setup};
+use dogwatch_coordinator::agent::{Agent, Setup, Watcher};
 use dogwatch_coordinator::clock::Clock as ProcessClock;
+use dogwatch_coordinator::health::Heart;
 use dogwatch_core::name::{BootId, NodeName, RunId};
-use dogwatch_core::reboot::{Config, Decision, Seen};
+use dogwatch_core::reboot::Config;
 use tokio::sync::{mpsc, watch};
 
 use super::disk::Disk;
@@ -38,7 +39,7 @@ pub struct CoordinatorConfig {
     /// What time it is on this node.
     pub clock: Arc<dyn Clock>,
     /// Told of each decision.
-    pub watcher: Arc<dyn Fn(&Seen, &Decision) + Send + Sync>,
+    pub watcher: Arc<dyn Watcher>,
 }
 
 enum Command {
@@ -59,7 +60,11 @@ pub struct Coordinator {
 
 impl Coordinator {
     /// Starts it, to live and die with the machine of this `power`.
-    pub fn start(config: CoordinatorConfig, power: watch::Receiver<Power>, cycle: PowerCycle) -> Self {
+    pub fn start(
+        config: CoordinatorConfig,
+        power: watch::Receiver<Power>,
+        cycle: PowerCycle,
+    ) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
         let disk = Disk::default();
         let command = Arc::new(Mutex::new(RebootCommand::default()));
@@ -72,7 +77,13 @@ impl Coordinator {
             cycle,
             runs: 0,
         };
-        Self { disk, command, started, commands, _actor: Actor::spawn(pod.live(power, inbox)) }
+        Self {
+            disk,
+            command,
+            started,
+            commands,
+            _actor: Actor::spawn(pod.live(power, inbox)),
+        }
     }
 
     /// Kills the process; it is started again after a second.
@@ -116,7 +127,11 @@ struct Pod {
 }
 
 impl Pod {
-    async fn live(mut self, mut power: watch::Receiver<Power>, mut inbox: mpsc::UnboundedReceiver<Command>) {
+    async fn live(
+        mut self,
+        mut power: watch::Receiver<Power>,
+        mut inbox: mpsc::UnboundedReceiver<Command>,
+    ) {
         let mut boot = None;
         let mut process: Option<Actor> = None;
         let mut held = false;
@@ -127,12 +142,15 @@ impl Pod {
             };
             if on != boot {
                 process = None;
-                if on.is_some() && boot.is_none() && self.runs > 0 {
+                if on.is_some() && self.runs > 0 {
                     self.disk.boot();
                 }
                 boot = on;
             }
-            if process.is_none() && !held && let Some(boot) = &boot {
+            if process.is_none()
+                && !held
+                && let Some(boot) = &boot
+            {
                 process = Some(self.process(boot.clone()));
             }
             tokio::select! {
@@ -173,6 +191,7 @@ impl Pod {
             clock: ProcessClock::with_wall(move || wall.now()),
             hands: Box::new(hands),
             watcher: Arc::clone(&self.config.watcher),
+            heart: Heart::new(),
         };
         Actor::spawn(async move {
             Agent::new(setup).run(std::future::pending()).await;

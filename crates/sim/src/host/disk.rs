@@ -35,7 +35,10 @@ struct File {
 impl Default for Disk {
     fn default() -> Self {
         let (changed, _) = watch::channel(0);
-        Self(Arc::new(Inner { files: Mutex::default(), changed }))
+        Self(Arc::new(Inner {
+            files: Mutex::default(),
+            changed,
+        }))
     }
 }
 
@@ -69,28 +72,49 @@ impl Disk {
 
     /// What a sentinel at this path says.
     pub fn look(&self, path: &str) -> TriggerSeen {
-        let files = self.0.files.lock().expect("nothing panics while files change");
+        let files = self
+            .0
+            .files
+            .lock()
+            .expect("nothing panics while files change");
         let state = match files.files.get(path) {
             None => TriggerState::Absent,
-            Some(File { content: Err(why), .. }) => TriggerState::Unknown { why: why.clone() },
-            Some(File { content: Ok(reason), serial }) => TriggerState::Present {
+            Some(File {
+                content: Err(why), ..
+            }) => TriggerState::Unknown { why: why.clone() },
+            Some(File {
+                content: Ok(reason),
+                serial,
+            }) => TriggerState::Present {
                 fingerprint: Fingerprint(format!("write-{serial}")),
                 reason: reason.clone(),
             },
         };
-        TriggerSeen { source: format!("sentinel:{path}"), state }
+        TriggerSeen {
+            source: format!("sentinel:{path}"),
+            state,
+        }
     }
 
     fn write(&self, path: &str, content: Result<String, String>) {
         self.change(|files| {
             files.written += 1;
-            let file = File { serial: files.written, content };
+            let file = File {
+                serial: files.written,
+                content,
+            };
             files.files.insert(path.to_owned(), file);
         });
     }
 
     fn change(&self, change: impl FnOnce(&mut Files)) {
-        change(&mut self.0.files.lock().expect("nothing panics while files change"));
+        change(
+            &mut self
+                .0
+                .files
+                .lock()
+                .expect("nothing panics while files change"),
+        );
         self.0.changed.send_modify(|version| *version += 1);
     }
 }

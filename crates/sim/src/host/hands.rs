@@ -32,7 +32,9 @@ pub enum RebootCommand {
 
 impl Default for RebootCommand {
     fn default() -> Self {
-        RebootCommand::Works { after: Duration::from_secs(2) }
+        RebootCommand::Works {
+            after: Duration::from_secs(2),
+        }
     }
 }
 
@@ -71,9 +73,9 @@ impl Hands for SimHands {
         *self.started.lock().expect("nothing panics while it counts") += 1;
         let cycle = Arc::clone(&self.cycle);
         let started = match command {
-            RebootCommand::Missing => {
-                Err(NotStarted("cannot start \"systemctl\": no such file: correct --reboot-command".into()))
-            }
+            RebootCommand::Missing => Err(NotStarted(
+                "cannot start \"systemctl\": no such file: correct --reboot-command".into(),
+            )),
             RebootCommand::Works { after } => {
                 // The shutdown goes on without the process that asked for it.
                 tokio::spawn(async move {
