@@ -51,7 +51,10 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
     if address.ip().is_loopback() {
         Ok(address)
     } else {
-        Err(format!("{} is not loopback: the demo's API has no passwords", address.ip()))
+        Err(format!(
+            "{} is not loopback: the demo's API has no passwords",
+            address.ip()
+        ))
     }
 }
 
@@ -60,7 +63,12 @@ pub async fn run(args: &DemoArgs) -> Result<(), Failure> {
     let folder = tempfile::Builder::new()
         .prefix("dogwatch-demo-")
         .tempdir()
-        .map_err(|error| Failure::new(Exit::Failed, format!("failed to make a folder for the nodes' files: {error}")))?;
+        .map_err(|error| {
+            Failure::new(
+                Exit::Failed,
+                format!("failed to make a folder for the nodes' files: {error}"),
+            )
+        })?;
     let mut demo = tokio::select! {
         demo = start(args, folder.path()) => demo?,
         () = ended() => return Ok(()),
@@ -90,8 +98,12 @@ pub async fn run(args: &DemoArgs) -> Result<(), Failure> {
     if verdict.held() {
         return Ok(());
     }
-    Err(Failure::new(Exit::Failed, "a promise did not hold")
-        .next(format!("run it again with --seed {}, and report what it shows", args.seed)))
+    Err(
+        Failure::new(Exit::Failed, "a promise did not hold").next(format!(
+            "run it again with --seed {}, and report what it shows",
+            args.seed
+        )),
+    )
 }
 
 async fn start(args: &DemoArgs, folder: &std::path::Path) -> Result<Demo, Failure> {
@@ -107,7 +119,11 @@ async fn start(args: &DemoArgs, folder: &std::path::Path) -> Result<Demo, Failur
 }
 
 /// Shows what happens until `over`, or until somebody ends it: then false.
-async fn play(demo: &mut Demo, screen: &mut Screen, over: impl Fn(&Demo) -> bool) -> Result<bool, Failure> {
+async fn play(
+    demo: &mut Demo,
+    screen: &mut Screen,
+    over: impl Fn(&Demo) -> bool,
+) -> Result<bool, Failure> {
     let mut end = std::pin::pin!(ended());
     while !over(demo) {
         tokio::select! {
@@ -147,7 +163,14 @@ fn summary(demo: &Demo, verdict: &dogwatch_sim::demo::Verdict) -> Result<(), Fai
     let paint = Paint::of_stdout();
     let mut out = output::stdout();
     let time = demo.elapsed().as_secs_f64();
-    writeln!(out, "\n{}", paint.paint(Colour::Bold, &format!("what was checked, at every change of {time:.1} seconds")))?;
+    writeln!(
+        out,
+        "\n{}",
+        paint.paint(
+            Colour::Bold,
+            &format!("what was checked, at every change of {time:.1} seconds")
+        )
+    )?;
     for check in &verdict.0 {
         let mark = if check.held {
             paint.paint(Colour::Green, "ok    ")
@@ -168,7 +191,11 @@ mod tests {
         assert!(loopback("127.0.0.1:0").is_ok());
         assert!(loopback("localhost:8001").is_ok());
         assert!(loopback("[::1]:0").is_ok());
-        assert!(loopback("0.0.0.0:8001").unwrap_err().contains("not loopback"));
+        assert!(
+            loopback("0.0.0.0:8001")
+                .unwrap_err()
+                .contains("not loopback")
+        );
         assert!(loopback("8001").is_err());
     }
 

@@ -54,7 +54,9 @@ impl Checks {
 
     /// How many boots of a node were seen after its first.
     pub fn boots(&self, node: &str) -> usize {
-        self.boots.get(node).map_or(0, |boots| boots.len().saturating_sub(1))
+        self.boots
+            .get(node)
+            .map_or(0, |boots| boots.len().saturating_sub(1))
     }
 
     /// How many nodes of a group were out at the same time, at most.
@@ -99,9 +101,16 @@ impl Checks {
             let most = self.most_out.entry(group).or_default();
             let more = nodes.len() > *most;
             *most = nodes.len().max(*most);
-            let max = if group == "control-plane" { 1 } else { self.max_out };
+            let max = if group == "control-plane" {
+                1
+            } else {
+                self.max_out
+            };
             if more && nodes.len() > max {
-                self.broken(format!("{} are out of service at the same time, {max} may be", nodes.join(" and ")));
+                self.broken(format!(
+                    "{} are out of service at the same time, {max} may be",
+                    nodes.join(" and ")
+                ));
             }
         }
     }
@@ -123,7 +132,9 @@ impl Checks {
                 .and_then(|before| before.record.as_ref())
                 .is_none_or(|record| !record.cordoned_by_us);
             if by_us && (foreign || not_ours) {
-                self.broken(format!("{name} was uncordoned by Dogwatch, and the cordon was not Dogwatch's"));
+                self.broken(format!(
+                    "{name} was uncordoned by Dogwatch, and the cordon was not Dogwatch's"
+                ));
             }
         }
     }
@@ -133,15 +144,21 @@ impl Checks {
         if after.boot.is_empty() {
             return;
         }
-        self.boots.entry(name.to_owned()).or_default().insert(after.boot.clone());
+        self.boots
+            .entry(name.to_owned())
+            .or_default()
+            .insert(after.boot.clone());
         let phase = |node: &NodeView| node.record.as_ref().map(|record| record.phase);
         let Some(before) = before else { return };
-        let begins = phase(after) == Some(Phase::Returning) && phase(before) != Some(Phase::Returning);
+        let begins =
+            phase(after) == Some(Phase::Returning) && phase(before) != Some(Phase::Returning);
         if begins && phase(before) != Some(Phase::Rebooting) {
             // A crash of the machine while it drained is a boot, too; then no command was due.
             let attempts = before.record.as_ref().map_or(0, |record| record.attempts);
             if attempts > 0 {
-                self.broken(format!("{name} counts {attempts} attempts of a reboot that it never announced"));
+                self.broken(format!(
+                    "{name} counts {attempts} attempts of a reboot that it never announced"
+                ));
             }
         }
     }
@@ -150,14 +167,24 @@ impl Checks {
         let (Some(after), false) = (&change.after, self.budgets_may_break) else {
             return;
         };
-        let was_short = change.before.as_ref().is_none_or(|before| budget_shortage(before).is_some());
-        let same_rule = change.before.as_ref().is_some_and(|before| before["spec"] == after["spec"]);
+        let was_short = change
+            .before
+            .as_ref()
+            .is_none_or(|before| budget_shortage(before).is_some());
+        let same_rule = change
+            .before
+            .as_ref()
+            .is_some_and(|before| before["spec"] == after["spec"]);
         let recounted = change.before.as_ref().is_some_and(|before| {
             before["status"]["desiredHealthy"] == after["status"]["desiredHealthy"]
         });
-        if let (Some((healthy, desired)), false, true, true) = (budget_shortage(after), was_short, same_rule, recounted) {
-            self.broken(format!("budget {} has {healthy} healthy pods, and wants {desired}", change.name));
+        if let (Some((healthy, desired)), false, true, true) =
+            (budget_shortage(after), was_short, same_rule, recounted)
+        {
+            self.broken(format!(
+                "budget {} has {healthy} healthy pods, and wants {desired}",
+                change.name
+            ));
         }
     }
 }
-

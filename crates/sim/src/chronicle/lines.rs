@@ -36,7 +36,10 @@ pub enum Text {
 impl Entry {
     /// A sentence about something.
     pub fn line(about: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { about: about.into(), text: Text::Line(text.into()) }
+        Self {
+            about: about.into(),
+            text: Text::Line(text.into()),
+        }
     }
 }
 
@@ -52,7 +55,12 @@ pub fn lines(change: &Change, names: &mut Names) -> Vec<Entry> {
 }
 
 fn node(change: &Change, names: &mut Names) -> Vec<Entry> {
-    let tell = |texts: Vec<String>| texts.into_iter().map(|text| Entry::line(&change.name, text)).collect();
+    let tell = |texts: Vec<String>| {
+        texts
+            .into_iter()
+            .map(|text| Entry::line(&change.name, text))
+            .collect()
+    };
     let Some(after) = change.after.as_ref().map(NodeView::of) else {
         return tell(vec!["its Node is deleted".into()]);
     };
@@ -79,11 +87,20 @@ fn record(before: &NodeView, after: &NodeView) -> Option<String> {
         (Some(old), Some(new)) if old.attempts != new.attempts => Some(phase(new)),
         (Some(old), Some(new)) if old.retry_after != new.retry_after => Some(phase(new)),
         (Some(old), Some(new)) if old.deleting != new.deleting => Some(new.message.clone()),
-        (Some(old), Some(new)) if old.since != new.since => Some(format!("{} again: {}", new.phase.as_str(), new.message)),
+        (Some(old), Some(new)) if old.since != new.since => {
+            Some(format!("{} again: {}", new.phase.as_str(), new.message))
+        }
         (Some(_), Some(_)) | (None, None) => None,
         (Some(_), None) => Some(after.last.as_ref().map_or_else(
             || "its record is gone".to_owned(),
-            |last| format!("done: {}, {} → {}", last.outcome.as_str(), last.old_boot_id, last.new_boot_id),
+            |last| {
+                format!(
+                    "done: {}, {} → {}",
+                    last.outcome.as_str(),
+                    last.old_boot_id,
+                    last.new_boot_id
+                )
+            },
         )),
     }
 }
@@ -94,7 +111,11 @@ fn phase(record: &Record) -> String {
         Phase::Waiting if record.retry_after.is_some() => {
             format!("{name}, not before a pause is over: {}", record.message)
         }
-        Phase::Waiting => format!("{name}: {} ({})", record.trigger.source, first_line(&record.trigger.reason)),
+        Phase::Waiting => format!(
+            "{name}: {} ({})",
+            record.trigger.source,
+            first_line(&record.trigger.reason)
+        ),
         Phase::Draining | Phase::Returning => format!("{name}: {}", record.message),
         Phase::Rebooting => format!("{name}, attempt {}: {}", record.attempts, record.message),
     }
@@ -105,7 +126,11 @@ fn first_line(reason: &str) -> &str {
 }
 
 fn cordon(before: &NodeView, after: &NodeView) -> Option<String> {
-    let by = if before.record == after.record { " by somebody else" } else { "" };
+    let by = if before.record == after.record {
+        " by somebody else"
+    } else {
+        ""
+    };
     match (before.cordoned, after.cordoned) {
         (false, true) => Some(format!("cordoned{by}")),
         (true, false) => Some(format!("uncordoned{by}")),
@@ -143,27 +168,48 @@ fn lease(change: &Change) -> Vec<Entry> {
     let before = change.before.as_ref().and_then(holder_of);
     match (before, holder_of(after)) {
         (old, Some(new)) if old != Some(new) => vec![Entry::line(about, format!("held by {new}"))],
-        (Some(old), None) => vec![Entry::line(about, format!("freed by {old}{}", called(after)))],
+        (Some(old), None) => vec![Entry::line(
+            about,
+            format!("freed by {old}{}", called(after)),
+        )],
         (Some(_) | None, Some(_)) | (None, None) => Vec::new(),
     }
 }
 
 fn called(lease: &Value) -> String {
-    let annotation = |name: &str| lease["metadata"]["annotations"][name].as_str().filter(|text| !text.is_empty());
-    let next = annotation(dogwatch_api::annotation::NEXT).map(|next| format!(", calls {}", next.replace(',', ", ")));
+    let annotation = |name: &str| {
+        lease["metadata"]["annotations"][name]
+            .as_str()
+            .filter(|text| !text.is_empty())
+    };
+    let next = annotation(dogwatch_api::annotation::NEXT)
+        .map(|next| format!(", calls {}", next.replace(',', ", ")));
     let back = annotation(dogwatch_api::annotation::GIVEN_BACK).map(|_| ": over budget".to_owned());
     back.or(next).unwrap_or_default()
 }
 
 fn pod(change: &Change) -> Vec<Entry> {
-    let (before, after) = (change.before.as_ref().map(PodView::of), change.after.as_ref().map(PodView::of));
+    let (before, after) = (
+        change.before.as_ref().map(PodView::of),
+        change.after.as_ref().map(PodView::of),
+    );
     let tell = |node: &str, what| {
-        let text = Text::Pod { what, pod: change.name.clone() };
-        vec![Entry { about: node.to_owned(), text }]
+        let text = Text::Pod {
+            what,
+            pod: change.name.clone(),
+        };
+        vec![Entry {
+            about: node.to_owned(),
+            text,
+        }]
     };
     match (before, after) {
-        (Some(before), Some(after)) if after.leaving && !before.leaving => tell(&after.node, "leaves"),
-        (Some(before), Some(after)) if after.ready && !before.ready && !after.stays => tell(&after.node, "runs"),
+        (Some(before), Some(after)) if after.leaving && !before.leaving => {
+            tell(&after.node, "leaves")
+        }
+        (Some(before), Some(after)) if after.ready && !before.ready && !after.stays => {
+            tell(&after.node, "runs")
+        }
         (Some(before), None) if !before.node.is_empty() => tell(&before.node, "is gone"),
         (Some(_) | None, Some(_) | None) => Vec::new(),
     }
@@ -175,7 +221,13 @@ fn event(change: &Change, names: &Names) -> Vec<Entry> {
         return Vec::new();
     };
     let reason = text(event, "/reason");
-    let said_by_phase = ["RebootPlanned", "Draining", "Rebooting", "NewBoot", "Rebooted"];
+    let said_by_phase = [
+        "RebootPlanned",
+        "Draining",
+        "Rebooting",
+        "NewBoot",
+        "Rebooted",
+    ];
     let ours = text(event, "/source/component").starts_with("dogwatch")
         || text(event, "/reportingComponent").starts_with("dogwatch");
     if !ours || said_by_phase.contains(&reason) {
@@ -183,5 +235,11 @@ fn event(change: &Change, names: &Names) -> Vec<Entry> {
     }
     let message = names.shorten(text(event, "/message"));
     let about = text(event, "/involvedObject/name");
-    vec![Entry::line(about, format!("{} {reason}: {message}", text(event, "/type").to_lowercase()))]
+    vec![Entry::line(
+        about,
+        format!(
+            "{} {reason}: {message}",
+            text(event, "/type").to_lowercase()
+        ),
+    )]
 }

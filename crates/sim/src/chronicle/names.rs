@@ -20,7 +20,13 @@ impl Names {
 
     /// What a record of this node names.
     pub fn saw_record(&mut self, node: &str, record: &Record) {
-        name(&mut self.short, &mut self.runs, "run", node, record.run.as_str());
+        name(
+            &mut self.short,
+            &mut self.runs,
+            "run",
+            node,
+            record.run.as_str(),
+        );
         self.saw_boot(node, record.boot_id.as_str());
     }
 
@@ -62,6 +68,9 @@ mod tests {
         names.saw_boot("n2", "bbbb");
         names.saw_boot("n1", "cccc");
         names.saw_boot("n1", "aaaa");
-        assert_eq!(names.shorten("aaaa → cccc, bbbb"), "boot n1#1 → boot n1#2, boot n2#1");
+        assert_eq!(
+            names.shorten("aaaa → cccc, bbbb"),
+            "boot n1#1 → boot n1#2, boot n2#1"
+        );
     }
 }

@@ -6,7 +6,10 @@ use serde_json::Value;
 
 /// A text deep in an object; empty where there is none.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
@@ -37,15 +40,25 @@ pub struct NodeView {
 impl NodeView {
     /// Reads a Node.
     pub fn of(node: &Value) -> Self {
-        let conditions = node["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let conditions = node["status"]["conditions"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let is_true = |condition: &&Value| condition["status"] == "True";
         let label = |name: &str| node["metadata"]["labels"][name].as_str();
         Self {
             cordoned: node["spec"]["unschedulable"].as_bool().unwrap_or(false),
-            ready: conditions.iter().filter(is_true).any(|condition| condition["type"] == "Ready"),
+            ready: conditions
+                .iter()
+                .filter(is_true)
+                .any(|condition| condition["type"] == "Ready"),
             boot: text(node, "/status/nodeInfo/bootID").to_owned(),
-            record: Parsed::read(annotation(node, annotation::REBOOT)).get().cloned(),
-            last: Parsed::read(annotation(node, annotation::LAST_REBOOT)).get().cloned(),
+            record: Parsed::read(annotation(node, annotation::REBOOT))
+                .get()
+                .cloned(),
+            last: Parsed::read(annotation(node, annotation::LAST_REBOOT))
+                .get()
+                .cloned(),
             control_plane: label(label::CONTROL_PLANE).is_some(),
             waiting_label: label(label::REBOOT).is_some(),
             conditions: conditions
@@ -61,7 +74,11 @@ impl NodeView {
 
     /// The group whose lock it takes.
     pub fn group(&self) -> &'static str {
-        if self.control_plane { "control-plane" } else { "default" }
+        if self.control_plane {
+            "control-plane"
+        } else {
+            "default"
+        }
     }
 
     /// The reason and message of a condition, if it is `True`.
@@ -74,7 +91,10 @@ impl NodeView {
     /// run there.
     pub fn is_out_by_us(&self) -> bool {
         use dogwatch_core::reboot::Phase;
-        let begun = self.record.as_ref().is_some_and(|record| record.phase != Phase::Waiting);
+        let begun = self
+            .record
+            .as_ref()
+            .is_some_and(|record| record.phase != Phase::Waiting);
         begun && (self.cordoned || !self.ready)
     }
 }
@@ -97,14 +117,24 @@ pub struct PodView {
 impl PodView {
     /// Reads a pod.
     pub fn of(pod: &Value) -> Self {
-        let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let owners = pod["metadata"]["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let owned = owners.iter().any(|owner| owner["kind"] == "DaemonSet" || owner["kind"] == "Node");
+        let conditions = pod["status"]["conditions"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let owners = pod["metadata"]["ownerReferences"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let owned = owners
+            .iter()
+            .any(|owner| owner["kind"] == "DaemonSet" || owner["kind"] == "Node");
         Self {
             node: text(pod, "/spec/nodeName").to_owned(),
             app: text(pod, "/metadata/labels/app").to_owned(),
             leaving: !pod["metadata"]["deletionTimestamp"].is_null(),
-            ready: conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"),
+            ready: conditions
+                .iter()
+                .any(|one| one["type"] == "Ready" && one["status"] == "True"),
             stays: owned || annotation(pod, annotation::MIRROR_POD).is_some(),
         }
     }
@@ -112,13 +142,18 @@ impl PodView {
 
 /// The holder of a Lease.
 pub fn holder_of(lease: &Value) -> Option<&str> {
-    lease["spec"]["holderIdentity"].as_str().filter(|holder| !holder.is_empty())
+    lease["spec"]["holderIdentity"]
+        .as_str()
+        .filter(|holder| !holder.is_empty())
 }
 
 /// Healthy and desired pods of a budget, if it is counted and has fewer than it wants.
 pub fn budget_shortage(budget: &Value) -> Option<(i64, i64)> {
     let status = &budget["status"];
     let counted = status["observedGeneration"] == budget["metadata"]["generation"];
-    let (healthy, desired) = (status["currentHealthy"].as_i64()?, status["desiredHealthy"].as_i64()?);
+    let (healthy, desired) = (
+        status["currentHealthy"].as_i64()?,
+        status["desiredHealthy"].as_i64()?,
+    );
     (counted && healthy < desired).then_some((healthy, desired))
 }

@@ -29,7 +29,10 @@ pub enum Kind {
 
 const WATCHED: [(Kind, &str); 5] = [
     (Kind::Node, "/api/v1/nodes"),
-    (Kind::Lease, "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases"),
+    (
+        Kind::Lease,
+        "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases",
+    ),
     (Kind::Pod, "/api/v1/pods"),
     (Kind::Budget, "/apis/policy/v1/poddisruptionbudgets"),
     (Kind::Event, "/api/v1/namespaces/default/events"),
@@ -60,7 +63,11 @@ impl Observer {
     /// Begins with what is there; the first [`Observer::take`] has it.
     pub fn start(server: &ApiServer) -> Self {
         let feeds = WATCHED.map(|(kind, path)| (kind, open(server, path)));
-        Self { feeds: feeds.into(), waiting: Vec::new(), present: BTreeMap::new() }
+        Self {
+            feeds: feeds.into(),
+            waiting: Vec::new(),
+            present: BTreeMap::new(),
+        }
     }
 
     /// Waits until there is something to take.
@@ -88,7 +95,10 @@ impl Observer {
                 lines.push((*kind, line));
             }
         }
-        let mut events: Vec<_> = lines.iter().filter_map(|(kind, line)| read(*kind, line)).collect();
+        let mut events: Vec<_> = lines
+            .iter()
+            .filter_map(|(kind, line)| read(*kind, line))
+            .collect();
         events.sort_by_key(|event| event.version);
         events.into_iter().map(|event| self.apply(event)).collect()
     }
@@ -96,7 +106,10 @@ impl Observer {
     /// Everything of this kind, by name.
     pub fn all(&self, kind: Kind) -> impl Iterator<Item = (&str, &Value)> {
         let of_kind = (kind, String::new())..;
-        let entries = self.present.range(of_kind).take_while(move |((other, _), _)| *other == kind);
+        let entries = self
+            .present
+            .range(of_kind)
+            .take_while(move |((other, _), _)| *other == kind);
         entries.map(|((_, name), value)| (name.as_str(), value))
     }
 
@@ -111,7 +124,12 @@ impl Observer {
             Some(object) => self.present.insert(key, object.clone()),
             None => self.present.remove(&key),
         };
-        Change { kind: event.kind, name: event.name, before, after: event.object }
+        Change {
+            kind: event.kind,
+            name: event.name,
+            before,
+            after: event.object,
+        }
     }
 }
 
@@ -141,7 +159,10 @@ fn read(kind: Kind, line: &Bytes) -> Option<Event> {
     Some(Event {
         kind,
         name: object["metadata"]["name"].as_str()?.to_owned(),
-        version: object["metadata"]["resourceVersion"].as_str()?.parse().ok()?,
+        version: object["metadata"]["resourceVersion"]
+            .as_str()?
+            .parse()
+            .ok()?,
         object: (!deleted).then_some(object),
     })
 }

@@ -65,7 +65,9 @@ impl DemoConfig {
         let mut spec = ClusterSpec::new(self.nodes, Seed(self.seed));
         spec.control_plane = self.control_plane;
         spec.workloads = self.workloads();
-        spec.heartbeat = HeartbeatSpec::Lease { every: Duration::from_secs(10) };
+        spec.heartbeat = HeartbeatSpec::Lease {
+            every: Duration::from_secs(10),
+        };
         spec.ready_after = self.time(0.5);
         spec.reboot_takes = self.time(2.5);
         spec.starts_after = self.time(0.6);
@@ -76,7 +78,12 @@ impl DemoConfig {
     /// Servers of which two may be away, a database whose budget allows nothing at first, and an
     /// agent on every node.
     fn workloads(&self) -> Vec<Workload> {
-        let mut web = Workload::new(WorkloadKind::Deployment { replicas: self.web() }, "web");
+        let mut web = Workload::new(
+            WorkloadKind::Deployment {
+                replicas: self.web(),
+            },
+            "web",
+        );
         web.budget = Some(Budget::MaxUnavailable("2".into()));
         let mut db = Workload::new(WorkloadKind::ReplicaSet { replicas: 2 }, "db");
         db.budget = Some(Budget::MinAvailable("2".into()));
@@ -101,9 +108,15 @@ impl DemoConfig {
     }
 
     /// The cluster, settled.
-    pub(super) async fn build(&self) -> Result<(ApiServer, Arc<TokioClock>, Arc<Cluster>), DemoError> {
+    pub(super) async fn build(
+        &self,
+    ) -> Result<(ApiServer, Arc<TokioClock>, Arc<Cluster>), DemoError> {
         let clock = Arc::new(TokioClock::starting_at(self.now));
-        let options = Options { seed: self.seed, audit: false, ..Options::default() };
+        let options = Options {
+            seed: self.seed,
+            audit: false,
+            ..Options::default()
+        };
         let server = ApiServer::new(Arc::clone(&clock) as Arc<_>, options);
         let clients = Clients::embedded(&server);
         let cluster = Cluster::build(self.spec(), clients, Arc::clone(&clock) as Arc<_>).await?;

@@ -64,12 +64,16 @@ mod tests {
 
     #[test]
     fn a_boot_leaves_a_new_boot_id_and_no_sentinel() {
-        let folder = std::env::temp_dir().join(format!("dogwatch-demo-files-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("dogwatch-demo-files-{}", std::process::id()));
         let files = HostFiles::make(&folder, "n1").unwrap();
         files.touch("kernel").unwrap();
         files.boot(&BootId::new("a-boot").unwrap()).unwrap();
         assert!(!files.sentinel().exists());
-        assert_eq!(std::fs::read_to_string(files.boot_id()).unwrap(), "a-boot\n");
+        assert_eq!(
+            std::fs::read_to_string(files.boot_id()).unwrap(),
+            "a-boot\n"
+        );
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -89,10 +89,18 @@ impl MachineConfig {
         let Power::On(boot) = power else {
             return None;
         };
-        match self.files.boot(boot).map_err(|error| error.to_string()).and_then(|()| self.process()) {
+        match self
+            .files
+            .boot(boot)
+            .map_err(|error| error.to_string())
+            .and_then(|()| self.process())
+        {
             Ok(process) => Some(process),
             Err(why) => {
-                self.minds.note(self.node.as_str(), format!("!! its coordinator cannot start: {why}"));
+                self.minds.note(
+                    self.node.as_str(),
+                    format!("!! its coordinator cannot start: {why}"),
+                );
                 None
             }
         }
@@ -100,8 +108,12 @@ impl MachineConfig {
 
     fn cycle(&self) {
         let cluster = self.cluster.upgrade();
-        if let Some(kubelet) = cluster.as_ref().and_then(|cluster| cluster.kubelet(self.node.as_str())) {
-            self.minds.note(self.node.as_str(), "the machine goes down to reboot".into());
+        if let Some(kubelet) = cluster
+            .as_ref()
+            .and_then(|cluster| cluster.kubelet(self.node.as_str()))
+        {
+            self.minds
+                .note(self.node.as_str(), "the machine goes down to reboot".into());
             kubelet.reboot();
         }
     }
@@ -116,7 +128,8 @@ impl MachineConfig {
             node: self.node.clone(),
             namespace: dogwatch_api::DEFAULT_NAMESPACE.into(),
             config: self.config.clone(),
-            run: RunId::new(format!("coordinator/{}", self.runs.uuid())).expect("a UUID after a known prefix"),
+            run: RunId::new(format!("coordinator/{}", self.runs.uuid()))
+                .expect("a UUID after a known prefix"),
             clock: ProcessClock::with_wall(move || clock.now()),
             hands: Box::new(hands),
             watcher,
@@ -129,7 +142,10 @@ impl MachineConfig {
 
     /// The flags that a DaemonSet would give.
     fn args(&self) -> Args {
-        let command = ["/bin/sh".to_owned(), self.files.command().to_string_lossy().into_owned()];
+        let command = [
+            "/bin/sh".to_owned(),
+            self.files.command().to_string_lossy().into_owned(),
+        ];
         Args {
             node_name: self.node.clone(),
             namespace: dogwatch_api::DEFAULT_NAMESPACE.into(),

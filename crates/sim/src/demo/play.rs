@@ -119,7 +119,9 @@ impl Demo {
 
     /// Where each node's sentinel is.
     pub fn sentinels(&self) -> impl Iterator<Item = (&str, std::path::PathBuf)> {
-        self.files.iter().map(|(node, files)| (node.as_str(), files.sentinel()))
+        self.files
+            .iter()
+            .map(|(node, files)| (node.as_str(), files.sentinel()))
     }
 
     /// Plays on for a moment, and tells what happened.
@@ -147,7 +149,8 @@ impl Demo {
     fn fresh(&mut self) -> Vec<Told> {
         let folder = format!("{}/", self.config.folder.display());
         let mut told = self.timeline.fresh(&self.names);
-        told.iter_mut().for_each(|told| told.text = told.text.replace(&folder, ""));
+        told.iter_mut()
+            .for_each(|told| told.text = told.text.replace(&folder, ""));
         told
     }
 
@@ -165,12 +168,19 @@ impl Demo {
     pub fn progress(&self) -> f64 {
         let done = self.files.len() - self.unfinished().len();
         let count = |number: usize| u32::try_from(number).map_or(f64::MAX, f64::from);
-        if self.triggered { count(done) / count(self.files.len()) } else { 0.0 }
+        if self.triggered {
+            count(done) / count(self.files.len())
+        } else {
+            0.0
+        }
     }
 
     /// The table.
     pub fn rows(&self) -> Vec<Row> {
-        self.observer.all(Kind::Node).map(|(name, node)| self.row(name, &NodeView::of(node))).collect()
+        self.observer
+            .all(Kind::Node)
+            .map(|(name, node)| self.row(name, &NodeView::of(node)))
+            .collect()
     }
 
     /// Since the cluster was there.
@@ -180,9 +190,14 @@ impl Demo {
 
     /// Nodes that still have something to do.
     pub(super) fn unfinished(&self) -> Vec<&str> {
-        let is_done = |name: &str, node: &NodeView| node.record.is_none() && node.ready && self.checks.boots(name) > 0;
+        let is_done = |name: &str, node: &NodeView| {
+            node.record.is_none() && node.ready && self.checks.boots(name) > 0
+        };
         let nodes = self.observer.all(Kind::Node);
-        nodes.filter(|(name, node)| !is_done(name, &NodeView::of(node))).map(|(name, _)| name).collect()
+        nodes
+            .filter(|(name, node)| !is_done(name, &NodeView::of(node)))
+            .map(|(name, _)| name)
+            .collect()
     }
 
     fn is_late(&self) -> bool {
@@ -194,14 +209,23 @@ impl Demo {
     fn row(&self, name: &str, node: &NodeView) -> Row {
         let ready = if node.ready { "Ready" } else { "NotReady" };
         let cordoned = if node.cordoned { ",cordoned" } else { "" };
-        let pods = self.observer.all(Kind::Pod).map(|(_, pod)| PodView::of(pod));
+        let pods = self
+            .observer
+            .all(Kind::Pod)
+            .map(|(_, pod)| PodView::of(pod));
         let holder = format!("node/{name}");
         let mut leases = self.observer.all(Kind::Lease);
-        let lock = leases.find(|(_, lease)| holder_of(lease) == Some(&holder)).map_or("", |(lease, _)| lease);
+        let lock = leases
+            .find(|(_, lease)| holder_of(lease) == Some(&holder))
+            .map_or("", |(lease, _)| lease);
         Row {
             node: name.to_owned(),
             status: format!("{ready}{cordoned}"),
-            phase: node.record.as_ref().map_or("", |record| record.phase.as_str()).to_owned(),
+            phase: node
+                .record
+                .as_ref()
+                .map_or("", |record| record.phase.as_str())
+                .to_owned(),
             pods: pods.filter(|pod| pod.node == name && !pod.stays).count(),
             lock: lock.trim_start_matches("dogwatch-").to_owned(),
             boots: self.checks.boots(name),
@@ -213,7 +237,10 @@ impl Demo {
         if node.record.is_some() {
             return self.minds.reason(name).unwrap_or_default().to_owned();
         }
-        node.last.as_ref().map_or("", |last| last.outcome.as_str()).to_owned()
+        node.last
+            .as_ref()
+            .map_or("", |last| last.outcome.as_str())
+            .to_owned()
     }
 
     fn look(&mut self, tell: bool) {
@@ -225,7 +252,8 @@ impl Demo {
                 }
             }
             for violation in broken {
-                self.timeline.add(Entry::line("!!", violation.0), &self.names);
+                self.timeline
+                    .add(Entry::line("!!", violation.0), &self.names);
             }
         }
         for thought in self.minds.take() {
@@ -249,16 +277,25 @@ impl Demo {
 
     /// Sentinels everywhere, and a request on one node.
     fn trigger(&mut self) -> Result<(), DemoError> {
-        let requested = self.files.keys().find(|node| node.starts_with('n')).cloned();
+        let requested = self
+            .files
+            .keys()
+            .find(|node| node.starts_with('n'))
+            .cloned();
         for (node, files) in self.files.clone() {
             if Some(&node) == requested.as_ref() {
-                self.tell(&format!("an admin asks for a reboot of {node}, by annotation"));
+                self.tell(&format!(
+                    "an admin asks for a reboot of {node}, by annotation"
+                ));
                 let request = json!({ "reason": "new firmware", "requester": "demo" }).to_string();
                 let name = dogwatch_api::annotation::REBOOT_REQUESTED;
                 let patch = json!({ "metadata": { "annotations": { name: request } } });
                 self.patch(&format!("/api/v1/nodes/{node}"), &patch)?;
             } else {
-                self.tell(&format!("an update on {node} touches {}", files.sentinel().display()));
+                self.tell(&format!(
+                    "an update on {node} touches {}",
+                    files.sentinel().display()
+                ));
                 files.touch("kernel update")?;
             }
         }
@@ -269,7 +306,9 @@ impl Demo {
         let Some(node) = self.cordoned.clone() else {
             return Ok(());
         };
-        self.tell(&format!("an admin cordons {node}, whose disk is to be replaced; it is not counted meanwhile"));
+        self.tell(&format!(
+            "an admin cordons {node}, whose disk is to be replaced; it is not counted meanwhile"
+        ));
         let labels = json!({ dogwatch_api::label::IGNORE: "true" });
         let patch = json!({ "spec": { "unschedulable": true }, "metadata": { "labels": labels } });
         self.patch(&format!("/api/v1/nodes/{node}"), &patch)
@@ -282,7 +321,10 @@ impl Demo {
             let phase = node.and_then(|node| node.record).map(|record| record.phase);
             phase == Some(dogwatch_core::reboot::Phase::Draining)
         };
-        let mut pods = self.observer.all(Kind::Pod).map(|(_, pod)| PodView::of(pod));
+        let mut pods = self
+            .observer
+            .all(Kind::Pod)
+            .map(|(_, pod)| PodView::of(pod));
         if !pods.any(|pod| pod.app == "db" && !pod.leaving && draining(&pod.node)) {
             self.blocked_since = None;
             return false;

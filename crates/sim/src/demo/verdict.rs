@@ -26,16 +26,27 @@ impl Verdict {
 }
 
 pub(super) fn verdict(demo: &Demo) -> Verdict {
-    let mut checks = vec![done(demo), out(demo), boots(demo), budgets(demo), pods(demo)];
+    let mut checks = vec![
+        done(demo),
+        out(demo),
+        boots(demo),
+        budgets(demo),
+        pods(demo),
+    ];
     checks.extend(cordon(demo));
     checks.push(clean(demo));
     let broken = demo.checks.violations().iter();
-    checks.extend(broken.map(|violation| check(false, "no promise was broken", violation.0.clone())));
+    checks
+        .extend(broken.map(|violation| check(false, "no promise was broken", violation.0.clone())));
     Verdict(checks)
 }
 
 fn check(held: bool, what: &str, seen: String) -> Check {
-    Check { held, what: what.to_owned(), seen }
+    Check {
+        held,
+        what: what.to_owned(),
+        seen,
+    }
 }
 
 fn done(demo: &Demo) -> Check {
@@ -46,36 +57,86 @@ fn done(demo: &Demo) -> Check {
     } else {
         format!("not {}", left.join(", "))
     };
-    check(left.is_empty(), "every node that wanted a reboot had it", seen)
+    check(
+        left.is_empty(),
+        "every node that wanted a reboot had it",
+        seen,
+    )
 }
 
 fn out(demo: &Demo) -> Check {
-    let groups: Vec<String> = demo.checks.groups().map(|(group, most)| format!("{group}: {most}")).collect();
+    let groups: Vec<String> = demo
+        .checks
+        .groups()
+        .map(|(group, most)| format!("{group}: {most}"))
+        .collect();
     let held = demo.checks.groups().all(|(_, most)| most <= 1);
-    check(held, "at most one node of a group was out at a time", groups.join(", "))
+    check(
+        held,
+        "at most one node of a group was out at a time",
+        groups.join(", "),
+    )
 }
 
 fn boots(demo: &Demo) -> Check {
-    let boots: Vec<(&str, usize)> =
-        demo.observer.all(Kind::Node).map(|(name, _)| (name, demo.checks.boots(name))).collect();
-    let seen: Vec<String> = boots.iter().map(|(name, boots)| format!("{name}: {boots}")).collect();
-    check(boots.iter().all(|(_, boots)| *boots == 1), "each node had exactly one new boot", seen.join(", "))
+    let boots: Vec<(&str, usize)> = demo
+        .observer
+        .all(Kind::Node)
+        .map(|(name, _)| (name, demo.checks.boots(name)))
+        .collect();
+    let seen: Vec<String> = boots
+        .iter()
+        .map(|(name, boots)| format!("{name}: {boots}"))
+        .collect();
+    check(
+        boots.iter().all(|(_, boots)| *boots == 1),
+        "each node had exactly one new boot",
+        seen.join(", "),
+    )
 }
 
 fn budgets(demo: &Demo) -> Check {
-    let short: Vec<&str> = demo.checks.violations().iter().map(|one| one.0.as_str()).filter(|text| text.starts_with("budget")).collect();
-    let seen = if short.is_empty() { "web and db".to_owned() } else { short.join("; ") };
-    check(short.is_empty(), "no budget was ever short of healthy pods", seen)
+    let short: Vec<&str> = demo
+        .checks
+        .violations()
+        .iter()
+        .map(|one| one.0.as_str())
+        .filter(|text| text.starts_with("budget"))
+        .collect();
+    let seen = if short.is_empty() {
+        "web and db".to_owned()
+    } else {
+        short.join("; ")
+    };
+    check(
+        short.is_empty(),
+        "no budget was ever short of healthy pods",
+        seen,
+    )
 }
 
 fn pods(demo: &Demo) -> Check {
     let ready = |app: &str| {
-        let pods = demo.observer.all(Kind::Pod).map(|(_, pod)| PodView::of(pod));
-        pods.filter(|pod| pod.app == app && pod.ready && !pod.leaving).count()
+        let pods = demo
+            .observer
+            .all(Kind::Pod)
+            .map(|(_, pod)| PodView::of(pod));
+        pods.filter(|pod| pod.app == app && pod.ready && !pod.leaving)
+            .count()
     };
-    let wanted = [("web", usize::try_from(demo.config.web()).unwrap_or(usize::MAX)), ("db", 2)];
+    let wanted = [
+        (
+            "web",
+            usize::try_from(demo.config.web()).unwrap_or(usize::MAX),
+        ),
+        ("db", 2),
+    ];
     let seen = wanted.map(|(app, wanted)| format!("{app}: {} of {wanted}", ready(app)));
-    check(wanted.iter().all(|(app, wanted)| ready(app) == *wanted), "every pod that should live lives", seen.join(", "))
+    check(
+        wanted.iter().all(|(app, wanted)| ready(app) == *wanted),
+        "every pod that should live lives",
+        seen.join(", "),
+    )
 }
 
 fn cordon(demo: &Demo) -> Option<Check> {
@@ -87,9 +148,22 @@ fn cordon(demo: &Demo) -> Option<Check> {
 }
 
 fn clean(demo: &Demo) -> Check {
-    let held = demo.observer.all(Kind::Lease).filter(|(_, lease)| holder_of(lease).is_some());
-    let records = demo.observer.all(Kind::Node).filter(|(_, node)| NodeView::of(node).record.is_some());
-    let left: Vec<&str> = held.map(|(name, _)| name).chain(records.map(|(name, _)| name)).collect();
-    let seen = if left.is_empty() { "no lock, no record".into() } else { left.join(", ") };
+    let held = demo
+        .observer
+        .all(Kind::Lease)
+        .filter(|(_, lease)| holder_of(lease).is_some());
+    let records = demo
+        .observer
+        .all(Kind::Node)
+        .filter(|(_, node)| NodeView::of(node).record.is_some());
+    let left: Vec<&str> = held
+        .map(|(name, _)| name)
+        .chain(records.map(|(name, _)| name))
+        .collect();
+    let seen = if left.is_empty() {
+        "no lock, no record".into()
+    } else {
+        left.join(", ")
+    };
     check(left.is_empty(), "nothing of it is left behind", seen)
 }

@@ -20,16 +20,24 @@ pub enum Later {
 /// Does something that takes no time. Commands that wait, look or plan are the runner's.
 pub fn act(stage: &mut Stage, command: &Command) -> Result<Later, String> {
     match command {
-        Command::Partition { node, time, coordinator_only } => {
+        Command::Partition {
+            node,
+            time,
+            coordinator_only,
+        } => {
             host(stage, node)?;
             return Ok(apart(stage, stage.users_of(node, *coordinator_only), *time));
         }
         Command::ApiDown(time) => return Ok(apart(stage, stage.users(), *time)),
-        Command::LetIn(users) => users.iter().for_each(|user| stage.server.partition(user, false)),
+        Command::LetIn(users) => users
+            .iter()
+            .for_each(|user| stage.server.partition(user, false)),
         Command::Compact => stage.server.compact(),
         Command::CutWatches(node) => {
             let users = stage.users_of(node, true);
-            users.iter().for_each(|user| stage.server.cut_watches(Some(user)));
+            users
+                .iter()
+                .for_each(|user| stage.server.cut_watches(Some(user)));
         }
         Command::Fault(rule) => {
             host(stage, &rule.node)?;
@@ -62,12 +70,17 @@ pub fn act(stage: &mut Stage, command: &Command) -> Result<Later, String> {
 }
 
 fn apart(stage: &Stage, users: Vec<String>, time: std::time::Duration) -> Later {
-    users.iter().for_each(|user| stage.server.partition(user, true));
+    users
+        .iter()
+        .for_each(|user| stage.server.partition(user, true));
     Later::LetIn(time, users)
 }
 
 fn host<'a>(stage: &'a Stage, node: &str) -> Result<&'a Host, String> {
-    stage.hosts.get(node).ok_or_else(|| format!("there is no machine {node:?}"))
+    stage
+        .hosts
+        .get(node)
+        .ok_or_else(|| format!("there is no machine {node:?}"))
 }
 
 fn on_host(stage: &Stage, command: &Command) -> Result<(), String> {
@@ -83,14 +96,22 @@ fn on_host(stage: &Stage, command: &Command) -> Result<(), String> {
         Command::Clock { node, ahead } => stage.set_clock(node, *ahead),
         Command::PowerOff(node) => {
             coordinator(node)?;
-            stage.cluster.kubelet(node).ok_or("there is no machine")?.power_off();
+            stage
+                .cluster
+                .kubelet(node)
+                .ok_or("there is no machine")?
+                .power_off();
         }
         Command::PowerOn(node) => {
             coordinator(node)?;
             // Nothing else has this revision: no boot id comes twice.
             let revision = stage.server.store().revision();
             let boot = Seed(revision).stream(&format!("power-on/{node}")).boot_id();
-            stage.cluster.kubelet(node).ok_or("there is no machine")?.power_on(boot);
+            stage
+                .cluster
+                .kubelet(node)
+                .ok_or("there is no machine")?
+                .power_on(boot);
         }
         _ => return Err("this is not done on a machine".into()),
     }
@@ -101,7 +122,11 @@ fn person(stage: &Stage, command: &Command) -> Result<(), String> {
     let node_path = |node: &str| format!("/api/v1/nodes/{node}");
     let done = match command {
         Command::PatchNode { node, patch } => stage.person(Method::PATCH, &node_path(node), patch),
-        Command::Request { node, reason, not_before } => {
+        Command::Request {
+            node,
+            reason,
+            not_before,
+        } => {
             let mut request = json!({ "reason": reason, "requester": "admin" });
             if let Some(time) = not_before {
                 request["notBefore"] = json!(stage.time_in(*time).to_string());
@@ -113,9 +138,17 @@ fn person(stage: &Stage, command: &Command) -> Result<(), String> {
         Command::DeleteNode(node) => stage.person(Method::DELETE, &node_path(node), &Value::Null),
         Command::Budget { name, budget } => {
             let path = format!("/apis/policy/v1/namespaces/default/poddisruptionbudgets/{name}");
-            stage.person(Method::PATCH, &path, &json!({ "spec": budget_spec(budget) }))
+            stage.person(
+                Method::PATCH,
+                &path,
+                &json!({ "spec": budget_spec(budget) }),
+            )
         }
-        Command::Pod { name, node, stops_after } => {
+        Command::Pod {
+            name,
+            node,
+            stops_after,
+        } => {
             let pod = pod(name, node, *stops_after);
             stage.person(Method::POST, "/api/v1/namespaces/default/pods", &pod)
         }
@@ -125,10 +158,15 @@ fn person(stage: &Stage, command: &Command) -> Result<(), String> {
 }
 
 fn budget_spec(budget: &Budget) -> Value {
-    let number = |text: &str| text.parse::<u32>().map_or_else(|_| json!(text), |number| json!(number));
+    let number = |text: &str| {
+        text.parse::<u32>()
+            .map_or_else(|_| json!(text), |number| json!(number))
+    };
     match budget {
         Budget::MinAvailable(min) => json!({ "minAvailable": number(min), "maxUnavailable": null }),
-        Budget::MaxUnavailable(max) => json!({ "minAvailable": null, "maxUnavailable": number(max) }),
+        Budget::MaxUnavailable(max) => {
+            json!({ "minAvailable": null, "maxUnavailable": number(max) })
+        }
     }
 }
 

@@ -25,7 +25,11 @@ pub struct Setup {
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { cluster: ClusterSpec::new(3, Seed(1)), config: config(), max_out: 1 }
+        Self {
+            cluster: ClusterSpec::new(3, Seed(1)),
+            config: config(),
+            max_out: 1,
+        }
     }
 }
 
@@ -186,7 +190,10 @@ impl Command {
     pub fn is_told(&self) -> bool {
         !matches!(
             self,
-            Command::WaitUntil { .. } | Command::Run(_) | Command::Expect(_) | Command::BudgetsMayBreak
+            Command::WaitUntil { .. }
+                | Command::Run(_)
+                | Command::Expect(_)
+                | Command::BudgetsMayBreak
         )
     }
 }

@@ -45,10 +45,17 @@ pub fn parse(words: &[String]) -> Result<Condition, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let condition = match words.as_slice() {
         ["clean"] => Some(Condition::Clean),
-        [text] => text.strip_prefix("most-out=").and_then(number).map(Condition::MostOut),
-        ["pods", text] => text.split_once('=').and_then(|(app, count)| Some(Condition::Pods(app.into(), number(count)?))),
+        [text] => text
+            .strip_prefix("most-out=")
+            .and_then(number)
+            .map(Condition::MostOut),
+        ["pods", text] => text
+            .split_once('=')
+            .and_then(|(app, count)| Some(Condition::Pods(app.into(), number(count)?))),
         ["lock", name, "free"] => Some(Condition::Lock((*name).into(), None)),
-        ["lock", name, "held", "by", node] => Some(Condition::Lock((*name).into(), Some((*node).into()))),
+        ["lock", name, "held", "by", node] => {
+            Some(Condition::Lock((*name).into(), Some((*node).into())))
+        }
         [node, "says", reason] => Some(Condition::Says((*node).into(), (*reason).into())),
         [node, "shows", kind] => Some(Condition::Shows((*node).into(), (*kind).into(), true)),
         [node, "hides", kind] => Some(Condition::Shows((*node).into(), (*kind).into(), false)),
@@ -100,8 +107,12 @@ impl Condition {
     pub fn holds(&self, stage: &Stage) -> bool {
         let node = |name: &str| stage.observer.get(Kind::Node, name).map(NodeView::of);
         match self {
-            Condition::Phase(name, phase) => node(name).is_some_and(|node| node.record.map(|record| record.phase) == *phase),
-            Condition::Cordoned(name, cordoned) => node(name).is_some_and(|node| node.cordoned == *cordoned),
+            Condition::Phase(name, phase) => {
+                node(name).is_some_and(|node| node.record.map(|record| record.phase) == *phase)
+            }
+            Condition::Cordoned(name, cordoned) => {
+                node(name).is_some_and(|node| node.cordoned == *cordoned)
+            }
             Condition::Ready(name, ready) => node(name).is_some_and(|node| node.ready == *ready),
             Condition::There(name, there) => node(name).is_some() == *there,
             Condition::Boots(name, boots) => stage.checks.boots(name) == *boots,
@@ -111,7 +122,11 @@ impl Condition {
                 node(name).is_some_and(|node| node.condition(kind).is_some() == *shown)
             }
             Condition::Lock(name, holder) => stage.lock(name).is_some_and(|held| {
-                held.as_deref() == holder.as_ref().map(|node| format!("node/{node}")).as_deref()
+                held.as_deref()
+                    == holder
+                        .as_ref()
+                        .map(|node| format!("node/{node}"))
+                        .as_deref()
             }),
             Condition::Pods(app, count) => stage.ready_pods(app) == *count,
             Condition::PodsOn(name, count) => pods_on(stage, name) == *count,
@@ -155,7 +170,10 @@ fn describe(stage: &Stage, name: &str) -> String {
 }
 
 fn pods_on(stage: &Stage, node: &str) -> usize {
-    let pods = stage.observer.all(Kind::Pod).map(|(_, pod)| PodView::of(pod));
+    let pods = stage
+        .observer
+        .all(Kind::Pod)
+        .map(|(_, pod)| PodView::of(pod));
     pods.filter(|pod| pod.node == node && !pod.stays).count()
 }
 
@@ -164,10 +182,24 @@ fn left_over(stage: &Stage) -> Vec<String> {
     let mut left = Vec::new();
     for (name, node) in stage.observer.all(Kind::Node) {
         let view = NodeView::of(node);
-        left.extend(view.record.as_ref().map(|record| format!("a record on {name} in phase {}", record.phase.as_str())));
+        left.extend(
+            view.record
+                .as_ref()
+                .map(|record| format!("a record on {name} in phase {}", record.phase.as_str())),
+        );
         left.extend(view.waiting_label.then(|| format!("a label on {name}")));
-        let kinds = ["MaintenancePlanned", "DrainInProgress", "Drained", "MaintenanceInProgress"];
-        left.extend(kinds.iter().filter(|kind| view.condition(kind).is_some()).map(|kind| format!("{kind} on {name}")));
+        let kinds = [
+            "MaintenancePlanned",
+            "DrainInProgress",
+            "Drained",
+            "MaintenanceInProgress",
+        ];
+        left.extend(
+            kinds
+                .iter()
+                .filter(|kind| view.condition(kind).is_some())
+                .map(|kind| format!("{kind} on {name}")),
+        );
         left.extend((!view.ready).then(|| format!("{name} is not Ready")));
     }
     for (name, lease) in stage.observer.all(Kind::Lease) {

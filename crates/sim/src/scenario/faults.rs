@@ -43,14 +43,27 @@ impl Rule {
     /// The coordinator is killed at its so-many-th call from now on, the first being 1.
     pub fn kill(node: String, call: u32, after: bool) -> Self {
         let fault = Fault::Kill { after };
-        Self { node, verb: None, resource: None, skip: call.saturating_sub(1), times: 1, fault }
+        Self {
+            node,
+            verb: None,
+            resource: None,
+            skip: call.saturating_sub(1),
+            times: 1,
+            fault,
+        }
     }
 
     fn matches(&self, request: &RequestInfo) -> bool {
         let verb = request.verb.map(crate::api::Verb::as_str);
         request.user == coordinator_user(&self.node)
-            && self.verb.as_deref().is_none_or(|wanted| Some(wanted) == verb)
-            && self.resource.as_deref().is_none_or(|wanted| wanted == resource(request))
+            && self
+                .verb
+                .as_deref()
+                .is_none_or(|wanted| Some(wanted) == verb)
+            && self
+                .resource
+                .as_deref()
+                .is_none_or(|wanted| wanted == resource(request))
     }
 }
 
@@ -72,7 +85,9 @@ pub fn parse(name: &str, words: &mut Words) -> Result<Rule, String> {
         "duplicate" => FaultEffect::Duplicate(late),
         "delay" => FaultEffect::DelayRequest(late),
         "delay-answer" => FaultEffect::DelayAnswer(late),
-        "refuse" => FaultEffect::Refuse(u16::try_from(code.unwrap_or(500)).map_err(|error| error.to_string())?),
+        "refuse" => FaultEffect::Refuse(
+            u16::try_from(code.unwrap_or(500)).map_err(|error| error.to_string())?,
+        ),
         other => return Err(format!("{other:?} is no command")),
     };
     words.expect("next")?;
@@ -84,7 +99,14 @@ pub fn parse(name: &str, words: &mut Words) -> Result<Rule, String> {
     let resource = words.next("the resource")?;
     words.expect("of")?;
     let node = words.next("the node")?;
-    Ok(Rule { node, verb: Some(verb), resource: Some(resource), skip: 0, times, fault: Fault::Effect(effect) })
+    Ok(Rule {
+        node,
+        verb: Some(verb),
+        resource: Some(resource),
+        skip: 0,
+        times,
+        fault: Fault::Effect(effect),
+    })
 }
 
 /// The rules that stand. Clones are one box.
@@ -110,13 +132,18 @@ impl FaultBox {
 
     /// Whom a rule can kill.
     pub(super) fn know(&self, node: &str, coordinator: Arc<Coordinator>) {
-        self.inner().coordinators.insert(node.to_owned(), coordinator);
+        self.inner()
+            .coordinators
+            .insert(node.to_owned(), coordinator);
     }
 
     /// What goes wrong with this request: at most one thing, by the oldest rule.
     pub(super) fn of(&self, request: &RequestInfo, minds: &Minds) -> Vec<FaultEffect> {
         let mut inner = self.inner();
-        let Inner { rules, coordinators } = &mut *inner;
+        let Inner {
+            rules,
+            coordinators,
+        } = &mut *inner;
         let mut effects = Vec::new();
         for rule in rules.iter_mut().filter(|rule| rule.matches(request)) {
             if rule.skip > 0 {
@@ -153,11 +180,18 @@ impl Rule {
             }
             Fault::Kill { after } => {
                 let when = if *after { "after" } else { "before" };
-                minds.note(&self.node, format!("its coordinator is killed {when}: {call}"));
+                minds.note(
+                    &self.node,
+                    format!("its coordinator is killed {when}: {call}"),
+                );
                 if let Some(coordinator) = coordinators.get(&self.node) {
                     coordinator.kill();
                 }
-                if *after { FaultEffect::LoseAnswer } else { FaultEffect::LoseRequest }
+                if *after {
+                    FaultEffect::LoseAnswer
+                } else {
+                    FaultEffect::LoseRequest
+                }
             }
         }
     }

@@ -61,7 +61,10 @@ pub struct Thought {
 impl Minds {
     /// One coordinator's watcher.
     pub fn of(&self, node: &str) -> Arc<dyn Watcher> {
-        Arc::new(Mind { node: node.to_owned(), minds: self.clone() })
+        Arc::new(Mind {
+            node: node.to_owned(),
+            minds: self.clone(),
+        })
     }
 
     /// The newest reason of a node's coordinator.
@@ -71,7 +74,12 @@ impl Minds {
 
     /// Something happens that no object shows.
     pub fn note(&self, node: &str, text: String) {
-        self.push(Thought { at: Instant::now(), node: node.to_owned(), reason: None, text });
+        self.push(Thought {
+            at: Instant::now(),
+            node: node.to_owned(),
+            reason: None,
+            text,
+        });
     }
 
     /// Waits for news.
@@ -91,7 +99,13 @@ impl Minds {
 
     /// Whether what was told before may be told again after this.
     pub fn is_new_start(reason: &str) -> bool {
-        [reason::IDLE, reason::BACKING_OFF, reason::FINISHED, reason::REBOOTING].contains(&reason)
+        [
+            reason::IDLE,
+            reason::BACKING_OFF,
+            reason::FINISHED,
+            reason::REBOOTING,
+        ]
+        .contains(&reason)
     }
 
     fn push(&self, thought: Thought) {

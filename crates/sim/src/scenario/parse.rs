@@ -76,7 +76,10 @@ pub struct Script {
 
 /// Reads a script without `each`.
 pub fn parse(text: &str) -> Result<Script, BadLine> {
-    let mut script = Script { setup: Setup::default(), lines: Vec::new() };
+    let mut script = Script {
+        setup: Setup::default(),
+        lines: Vec::new(),
+    };
     let mut started = false;
     for (number, text) in commands(text) {
         let bad = |what: String| bad(number, text, what);
@@ -84,9 +87,15 @@ pub fn parse(text: &str) -> Result<Script, BadLine> {
         let name = words.first().map(String::as_str).unwrap_or_default();
         match name {
             "start" => started = true,
-            "cluster" | "workload" | "config" if started => return Err(bad(format!("{name:?} stands before start"))),
+            "cluster" | "workload" | "config" if started => {
+                return Err(bad(format!("{name:?} stands before start")));
+            }
             "cluster" | "workload" | "config" => setup(&mut script.setup, words).map_err(bad)?,
-            _ if !started => return Err(bad(format!("{name:?} stands after start, or is no command"))),
+            _ if !started => {
+                return Err(bad(format!(
+                    "{name:?} stands after start, or is no command"
+                )));
+            }
             _ => script.lines.push(line(number, text).map_err(bad)?),
         }
     }
@@ -99,29 +108,57 @@ pub fn parse(text: &str) -> Result<Script, BadLine> {
 /// The lines that say something, with their numbers.
 pub fn commands(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().map(str::trim).enumerate();
-    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).map(|(at, line)| (at + 1, line))
+    lines
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(at, line)| (at + 1, line))
 }
 
 pub(super) fn bad(number: usize, text: &str, what: String) -> BadLine {
     let word = text.split_whitespace().next().unwrap_or_default();
-    let near: Vec<&str> = FORMS.lines().filter(|form| form.split(' ').next().is_some_and(|names| names.split('|').any(|name| name == word))).collect();
-    let forms = if near.is_empty() { FORMS.to_owned() } else { near.join("\n") };
-    BadLine { number, text: text.to_owned(), what, forms }
+    let near: Vec<&str> = FORMS
+        .lines()
+        .filter(|form| {
+            form.split(' ')
+                .next()
+                .is_some_and(|names| names.split('|').any(|name| name == word))
+        })
+        .collect();
+    let forms = if near.is_empty() {
+        FORMS.to_owned()
+    } else {
+        near.join("\n")
+    };
+    BadLine {
+        number,
+        text: text.to_owned(),
+        what,
+        forms,
+    }
 }
 
 fn line(number: usize, text: &str) -> Result<Line, String> {
-    Ok(Line { number, text: text.to_owned(), command: command(number, text)? })
+    Ok(Line {
+        number,
+        text: text.to_owned(),
+        command: command(number, text)?,
+    })
 }
 
 /// `when CONDITION: COMMAND` and `after TIME: COMMAND`.
 fn prefixed(number: usize, text: &str) -> Result<(String, Box<Line>), String> {
-    let (first, then) = text.split_once(": ").ok_or("a colon and a command are missing")?;
+    let (first, then) = text
+        .split_once(": ")
+        .ok_or("a colon and a command are missing")?;
     Ok((first.to_owned(), Box::new(line(number, then.trim())?)))
 }
 
 fn command(number: usize, text: &str) -> Result<Command, String> {
     let mut all = split(text)?;
-    let name = if all.is_empty() { String::new() } else { all.remove(0) };
+    let name = if all.is_empty() {
+        String::new()
+    } else {
+        all.remove(0)
+    };
     match name.as_str() {
         "when" => {
             let (first, then) = prefixed(number, text)?;
@@ -129,7 +166,10 @@ fn command(number: usize, text: &str) -> Result<Command, String> {
         }
         "after" => {
             let (first, then) = prefixed(number, text)?;
-            return Ok(Command::After(Words::new(split(&first)?[1..].to_vec()).next_duration()?, then));
+            return Ok(Command::After(
+                Words::new(split(&first)?[1..].to_vec()).next_duration()?,
+                then,
+            ));
         }
         "expect" => return Ok(Command::Expect(condition::parse(&all)?)),
         "wait" => return wait(&all),
@@ -150,22 +190,42 @@ fn wait(words: &[String]) -> Result<Command, String> {
         return Err(form.into());
     }
     let at_most = dogwatch_core::duration::parse(time).map_err(|error| error.to_string())?;
-    Ok(Command::WaitUntil { condition: condition::parse(condition)?, at_most })
+    Ok(Command::WaitUntil {
+        condition: condition::parse(condition)?,
+        at_most,
+    })
 }
 
 fn happening(name: &str, words: &mut Words) -> Result<Command, String> {
     const NODE: &str = "the node";
     Ok(match name {
-        "touch" => Command::Touch { node: words.next(NODE)?, path: words.next("the path")?, reason: words.next("").unwrap_or_default() },
-        "remove" => Command::Remove { node: words.next(NODE)?, path: words.next("the path")? },
-        "break" => Command::Break { node: words.next(NODE)?, path: words.next("the path")?, why: words.next("why")? },
+        "touch" => Command::Touch {
+            node: words.next(NODE)?,
+            path: words.next("the path")?,
+            reason: words.next("").unwrap_or_default(),
+        },
+        "remove" => Command::Remove {
+            node: words.next(NODE)?,
+            path: words.next("the path")?,
+        },
+        "break" => Command::Break {
+            node: words.next(NODE)?,
+            path: words.next("the path")?,
+            why: words.next("why")?,
+        },
         "request" => Command::Request {
             node: words.next(NODE)?,
             reason: words.option("reason").unwrap_or_default(),
             not_before: words.duration("not-before")?,
         },
-        "cordon" => Command::PatchNode { node: words.next(NODE)?, patch: json!({ "spec": { "unschedulable": true } }) },
-        "uncordon" => Command::PatchNode { node: words.next(NODE)?, patch: json!({ "spec": { "unschedulable": null } }) },
+        "cordon" => Command::PatchNode {
+            node: words.next(NODE)?,
+            patch: json!({ "spec": { "unschedulable": true } }),
+        },
+        "uncordon" => Command::PatchNode {
+            node: words.next(NODE)?,
+            patch: json!({ "spec": { "unschedulable": null } }),
+        },
         "annotate" => metadata("annotations", words)?,
         "label" => metadata("labels", words)?,
         "delete" => {
@@ -180,7 +240,10 @@ fn happening(name: &str, words: &mut Words) -> Result<Command, String> {
         "compact" => Command::Compact,
         "cut-watches" => Command::CutWatches(words.next(NODE)?),
         "clock" => clock(words)?,
-        "reboot-command" => Command::RebootCommand { node: words.next(NODE)?, command: reboot_command(words)? },
+        "reboot-command" => Command::RebootCommand {
+            node: words.next(NODE)?,
+            command: reboot_command(words)?,
+        },
         "run" => Command::Run(words.next_duration()?),
         "explain" => Command::Explain(words.next(NODE)?),
         _ => return trouble(name, words),
@@ -192,14 +255,21 @@ fn trouble(name: &str, words: &mut Words) -> Result<Command, String> {
         "partition" => {
             let node = words.next("the node")?;
             words.expect("for")?;
-            Command::Partition { node, time: words.next_duration()?, coordinator_only: words.is_next("coordinator") }
+            Command::Partition {
+                node,
+                time: words.next_duration()?,
+                coordinator_only: words.is_next("coordinator"),
+            }
         }
         "api" => {
             words.expect("down")?;
             words.expect("for")?;
             Command::ApiDown(words.next_duration()?)
         }
-        "budget" => Command::Budget { name: words.next("the budget's name")?, budget: budget_options(words)? },
+        "budget" => Command::Budget {
+            name: words.next("the budget's name")?,
+            budget: budget_options(words)?,
+        },
         "budgets" => {
             words.expect("may")?;
             words.expect("break")?;
@@ -208,8 +278,14 @@ fn trouble(name: &str, words: &mut Words) -> Result<Command, String> {
         "pod" => {
             let pod = words.next("the pod's name")?;
             words.expect("on")?;
-            let stops_after = words.duration("stops-after")?.unwrap_or(Duration::from_secs(1));
-            Command::Pod { name: pod, node: words.next("the node")?, stops_after }
+            let stops_after = words
+                .duration("stops-after")?
+                .unwrap_or(Duration::from_secs(1));
+            Command::Pod {
+                name: pod,
+                node: words.next("the node")?,
+                stops_after,
+            }
         }
         _ => Command::Fault(faults::parse(name, words)?),
     })
@@ -219,7 +295,10 @@ fn metadata(field: &str, words: &mut Words) -> Result<Command, String> {
     let node = words.next("the node")?;
     let pair = words.rest().join(" ");
     let (name, value) = pair.split_once([' ', '=']).ok_or("a value is missing")?;
-    Ok(Command::PatchNode { node, patch: json!({ "metadata": { field: { name: value } } }) })
+    Ok(Command::PatchNode {
+        node,
+        patch: json!({ "metadata": { field: { name: value } } }),
+    })
 }
 
 fn kill(words: &mut Words) -> Result<Command, String> {
@@ -228,7 +307,10 @@ fn kill(words: &mut Words) -> Result<Command, String> {
         return Ok(Command::Kill(node));
     }
     words.expect("call")?;
-    let call = words.next("the call's number")?.parse().map_err(|_| "the call's number is none")?;
+    let call = words
+        .next("the call's number")?
+        .parse()
+        .map_err(|_| "the call's number is none")?;
     let after = words.is_next("after");
     if !after {
         words.expect("before")?;
@@ -246,13 +328,18 @@ fn clock(words: &mut Words) -> Result<Command, String> {
     };
     let time = dogwatch_core::duration::parse(time).map_err(|error| error.to_string())?;
     let seconds = i64::try_from(time.as_secs()).map_err(|error| error.to_string())?;
-    Ok(Command::Clock { node, ahead: sign * seconds })
+    Ok(Command::Clock {
+        node,
+        ahead: sign * seconds,
+    })
 }
 
 fn reboot_command(words: &mut Words) -> Result<RebootCommand, String> {
     let kind = words.next("what it does")?;
     match kind.as_str() {
-        "works" => Ok(RebootCommand::Works { after: words.duration("after")?.unwrap_or(Duration::from_secs(2)) }),
+        "works" => Ok(RebootCommand::Works {
+            after: words.duration("after")?.unwrap_or(Duration::from_secs(2)),
+        }),
         "missing" => Ok(RebootCommand::Missing),
         "fails" => Ok(RebootCommand::Fails),
         "nothing" => Ok(RebootCommand::DoesNothing),
@@ -284,7 +371,9 @@ fn cluster(setup: &mut Setup, words: &mut Words) -> Result<(), String> {
     let spec = &mut setup.cluster;
     spec.nodes = words.number("nodes")?.unwrap_or(spec.nodes);
     spec.control_plane = words.number("control-plane")?.unwrap_or(spec.control_plane);
-    spec.seed = words.read("seed", str::parse::<u64>)?.map_or(spec.seed, Seed);
+    spec.seed = words
+        .read("seed", str::parse::<u64>)?
+        .map_or(spec.seed, Seed);
     spec.reboot_takes = words.duration("boot")?.unwrap_or(spec.reboot_takes);
     spec.ready_after = words.duration("ready-after")?.unwrap_or(spec.ready_after);
     Ok(())
@@ -304,7 +393,10 @@ fn workload(words: &mut Words) -> Result<Workload, String> {
     workload.stops_after = words.duration("stops-after")?;
     workload.starts_after = words.duration("starts-after")?;
     workload.grace = words.duration("grace")?.unwrap_or(workload.grace);
-    workload.budget = match words.option("pdb").as_deref().and_then(|pdb| pdb.split_once(':').map(|(rule, value)| (rule.to_owned(), value.to_owned()))) {
+    workload.budget = match words.option("pdb").as_deref().and_then(|pdb| {
+        pdb.split_once(':')
+            .map(|(rule, value)| (rule.to_owned(), value.to_owned()))
+    }) {
         None => None,
         Some((rule, value)) if rule == "min" => Some(Budget::MinAvailable(value)),
         Some((rule, value)) if rule == "max" => Some(Budget::MaxUnavailable(value)),
@@ -330,19 +422,29 @@ fn config(setup: &mut Setup, words: &mut Words) -> Result<(), String> {
     set("reboot-timeout", &mut config.reboot_timeout)?;
     set("gate-timeout", &mut config.gate_timeout)?;
     set("volume-detach-timeout", &mut config.volume_detach_timeout)?;
-    config.reboot_attempts = words.number("reboot-attempts")?.unwrap_or(config.reboot_attempts);
+    config.reboot_attempts = words
+        .number("reboot-attempts")?
+        .unwrap_or(config.reboot_attempts);
     config.on_drain_timeout = match words.option("on-drain-timeout").as_deref() {
         None => config.on_drain_timeout,
         Some("abort") => OnTimeout::Abort,
         Some("delete") => OnTimeout::Delete,
         Some("force") => OnTimeout::Force,
-        Some(other) => return Err(format!("on-drain-timeout={other} is none of abort, delete, force")),
+        Some(other) => {
+            return Err(format!(
+                "on-drain-timeout={other} is none of abort, delete, force"
+            ));
+        }
     };
     config.on_gate_timeout = match words.option("on-gate-timeout").as_deref() {
         None => config.on_gate_timeout,
         Some("keep") => OnGateTimeout::Keep,
         Some("release") => OnGateTimeout::Release,
-        Some(other) => return Err(format!("on-gate-timeout={other} is neither keep nor release")),
+        Some(other) => {
+            return Err(format!(
+                "on-gate-timeout={other} is neither keep nor release"
+            ));
+        }
     };
     Ok(())
 }
@@ -353,7 +455,8 @@ mod tests {
 
     #[test]
     fn a_bad_line_is_named_with_what_could_be_written() {
-        let error = parse("cluster nodes=2\nstart\n\n# a comment\npartition n1 during 3s\n").unwrap_err();
+        let error =
+            parse("cluster nodes=2\nstart\n\n# a comment\npartition n1 during 3s\n").unwrap_err();
         assert_eq!(error.number, 5);
         assert_eq!(
             error.to_string(),
@@ -364,20 +467,30 @@ mod tests {
     #[test]
     fn an_unknown_command_is_answered_with_all_of_them() {
         let error = parse("start\nreebot n1\n").unwrap_err();
-        assert!(error.to_string().contains("reboot-command NODE missing"), "{error}");
+        assert!(
+            error.to_string().contains("reboot-command NODE missing"),
+            "{error}"
+        );
     }
 
     #[test]
     fn every_form_that_is_offered_begins_with_a_command() {
         for form in FORMS.lines() {
-            assert!(form.split(' ').next().is_some_and(|word| !word.is_empty()), "{form}");
+            assert!(
+                form.split(' ').next().is_some_and(|word| !word.is_empty()),
+                "{form}"
+            );
         }
     }
 
     #[test]
     fn a_command_that_waits_for_a_condition_is_read_whole() {
-        let script = parse("start\nwhen n1 phase=draining: kill n1\nwait until clean at most 30m\n").unwrap();
+        let script =
+            parse("start\nwhen n1 phase=draining: kill n1\nwait until clean at most 30m\n")
+                .unwrap();
         assert!(matches!(script.lines[0].command, Command::When(..)));
-        assert!(matches!(script.lines[1].command, Command::WaitUntil { at_most, .. } if at_most == Duration::from_mins(30)));
+        assert!(
+            matches!(script.lines[1].command, Command::WaitUntil { at_most, .. } if at_most == Duration::from_mins(30))
+        );
     }
 }

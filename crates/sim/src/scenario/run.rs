@@ -47,15 +47,28 @@ pub async fn run(text: &str) -> Result<Outcome, Failed> {
         return Ok(outcome);
     };
     let combinations = combinations(line).map_err(|what| bad(number, line, what))?;
-    let mut all = Outcome { text: String::new(), failures: Vec::new() };
+    let mut all = Outcome {
+        text: String::new(),
+        failures: Vec::new(),
+    };
     for values in combinations {
         // The header keeps its line, so that numbers in errors are those of the file.
         let text = text.replacen(line, "", 1);
-        let text = values.iter().fold(text, |text, (name, value)| text.replace(&format!("${name}"), value));
+        let text = values.iter().fold(text, |text, (name, value)| {
+            text.replace(&format!("${name}"), value)
+        });
         let (outcome, end) = run_once(&parse(&text)?).await?;
-        let label: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let label: Vec<String> = values
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         let label = label.join(" ");
-        all.failures.extend(outcome.failures.iter().map(|failure| format!("{label}: {failure}")));
+        all.failures.extend(
+            outcome
+                .failures
+                .iter()
+                .map(|failure| format!("{label}: {failure}")),
+        );
         // Writing to a String cannot fail.
         let _ = writeln!(all.text, "{label}: {end}");
         if !outcome.failures.is_empty() {
@@ -69,7 +82,9 @@ pub async fn run(text: &str) -> Result<Outcome, Failed> {
 fn combinations(line: &str) -> Result<Vec<BTreeMap<String, String>>, String> {
     let mut all = vec![BTreeMap::new()];
     for word in split(line)?.into_iter().skip(1) {
-        let (name, values) = word.split_once('=').ok_or_else(|| format!("{word:?} has no values"))?;
+        let (name, values) = word
+            .split_once('=')
+            .ok_or_else(|| format!("{word:?} has no values"))?;
         let values = values_of(values)?;
         let with = |known: &BTreeMap<String, String>| {
             let known = known.clone();
@@ -88,8 +103,13 @@ fn values_of(text: &str) -> Result<Vec<String>, String> {
     let Some((from, to)) = text.split_once("..") else {
         return Ok(text.split(',').map(str::to_owned).collect());
     };
-    let number = |text: &str| text.parse::<u32>().map_err(|error| format!("{text:?}: {error}"));
-    Ok((number(from)?..=number(to)?).map(|number| number.to_string()).collect())
+    let number = |text: &str| {
+        text.parse::<u32>()
+            .map_err(|error| format!("{text:?}: {error}"))
+    };
+    Ok((number(from)?..=number(to)?)
+        .map(|number| number.to_string())
+        .collect())
 }
 
 async fn run_once(script: &Script) -> Result<(Outcome, String), Failed> {
@@ -125,7 +145,8 @@ struct Run {
 impl Run {
     async fn line(&mut self, line: &Line) {
         if line.command.is_told() {
-            self.timeline.say(&format!("> {}", line.text), &self.stage.names);
+            self.timeline
+                .say(&format!("> {}", line.text), &self.stage.names);
         }
         match &line.command {
             Command::Run(time) => self.pass(*time, None).await,
@@ -169,14 +190,23 @@ impl Run {
     /// What takes no time.
     fn happen(&mut self, line: &Line) {
         match &line.command {
-            Command::When(condition, then) => self.armed.push((condition.clone(), (**then).clone())),
+            Command::When(condition, then) => {
+                self.armed.push((condition.clone(), (**then).clone()))
+            }
             Command::After(time, then) => self.plan(*time, (**then).clone()),
             other => match act(&mut self.stage, other) {
                 Ok(Later::Nothing) => {}
                 Ok(Later::LetIn(time, users)) => {
                     let text = format!("({} is over)", line.text);
                     let command = Command::LetIn(users);
-                    self.plan(time, Line { number: line.number, text, command });
+                    self.plan(
+                        time,
+                        Line {
+                            number: line.number,
+                            text,
+                            command,
+                        },
+                    );
                 }
                 Err(why) => self.fail(line, &why),
             },
@@ -184,7 +214,8 @@ impl Run {
     }
 
     fn plan(&mut self, time: Duration, line: Line) {
-        self.planned.insert((Instant::now() + time, self.planned.len()), line);
+        self.planned
+            .insert((Instant::now() + time, self.planned.len()), line);
     }
 
     fn expect(&mut self, line: &Line, condition: &Condition) {
@@ -194,8 +225,12 @@ impl Run {
     }
 
     fn fail(&mut self, line: &Line, why: &str) {
-        let failure = self.stage.names.shorten(&format!("line {}: {}: {why}", line.number, line.text));
-        self.timeline.say(&format!("!! {failure}"), &self.stage.names);
+        let failure = self
+            .stage
+            .names
+            .shorten(&format!("line {}: {}: {why}", line.number, line.text));
+        self.timeline
+            .say(&format!("!! {failure}"), &self.stage.names);
         self.failures.push(failure);
     }
 
@@ -205,10 +240,15 @@ impl Run {
         loop {
             self.take_in(true);
             self.spring();
-            if until.is_some_and(|condition| condition.holds(&self.stage)) || Instant::now() >= end {
+            if until.is_some_and(|condition| condition.holds(&self.stage)) || Instant::now() >= end
+            {
                 return;
             }
-            let next = self.planned.keys().next().map_or(end, |(at, _)| (*at).min(end));
+            let next = self
+                .planned
+                .keys()
+                .next()
+                .map_or(end, |(at, _)| (*at).min(end));
             if next > Instant::now() {
                 self.stage.until(next).await;
             }
@@ -223,16 +263,22 @@ impl Run {
             }
             let line = entry.remove();
             self.take_in(true);
-            self.timeline.say(&format!("> {}", line.text), &self.stage.names);
+            self.timeline
+                .say(&format!("> {}", line.text), &self.stage.names);
             self.happen(&line);
         }
     }
 
     /// Does what waited for a condition that holds now.
     fn spring(&mut self) {
-        while let Some(at) = self.armed.iter().position(|(condition, _)| condition.holds(&self.stage)) {
+        while let Some(at) = self
+            .armed
+            .iter()
+            .position(|(condition, _)| condition.holds(&self.stage))
+        {
             let (_, line) = self.armed.remove(at);
-            self.timeline.say(&format!("> {}", line.text), &self.stage.names);
+            self.timeline
+                .say(&format!("> {}", line.text), &self.stage.names);
             self.happen(&line);
         }
     }
@@ -246,7 +292,8 @@ impl Run {
                 }
             }
             for violation in broken {
-                self.timeline.add(Entry::line("!!", violation.0.clone()), &self.stage.names);
+                self.timeline
+                    .add(Entry::line("!!", violation.0.clone()), &self.stage.names);
                 self.failures.push(violation.0);
             }
         }
@@ -259,7 +306,8 @@ impl Run {
         match explanation(&self.stage, node).await {
             Ok(lines) => {
                 for text in lines {
-                    self.timeline.remark(&format!("        | {text}"), &self.stage.names);
+                    self.timeline
+                        .remark(&format!("        | {text}"), &self.stage.names);
                 }
             }
             Err(why) => self.fail(line, &why),
@@ -269,17 +317,52 @@ impl Run {
     fn end(mut self) -> (Outcome, String) {
         self.timeline.flush(&self.stage.names);
         let (stage, time) = (&self.stage, Instant::now() - self.start);
-        let out: Vec<String> = stage.checks.groups().map(|(group, most)| format!("{group} {most}")).collect();
-        let boots = stage.hosts.keys().filter_map(|node| count(node, stage.checks.boots(node)));
-        let commands = stage.hosts.keys().filter_map(|node| count(node, stage.commands(node)));
-        let list = |texts: Vec<String>| if texts.is_empty() { "none".to_owned() } else { texts.join(", ") };
+        let out: Vec<String> = stage
+            .checks
+            .groups()
+            .map(|(group, most)| format!("{group} {most}"))
+            .collect();
+        let boots = stage
+            .hosts
+            .keys()
+            .filter_map(|node| count(node, stage.checks.boots(node)));
+        let commands = stage
+            .hosts
+            .keys()
+            .filter_map(|node| count(node, stage.commands(node)));
+        let list = |texts: Vec<String>| {
+            if texts.is_empty() {
+                "none".to_owned()
+            } else {
+                texts.join(", ")
+            }
+        };
         let (out, boots, commands) = (list(out), list(boots.collect()), list(commands.collect()));
-        let kept = if self.failures.is_empty() { "all promises kept" } else { "FAILED" };
-        self.timeline.remark(&format!("= out at the same time, at most: {out}"), &stage.names);
-        self.timeline.remark(&format!("= new boots: {boots}; reboot commands: {commands}"), &stage.names);
+        let kept = if self.failures.is_empty() {
+            "all promises kept"
+        } else {
+            "FAILED"
+        };
+        self.timeline.remark(
+            &format!("= out at the same time, at most: {out}"),
+            &stage.names,
+        );
+        self.timeline.remark(
+            &format!("= new boots: {boots}; reboot commands: {commands}"),
+            &stage.names,
+        );
         self.timeline.remark(&format!("= {kept}"), &stage.names);
-        let end = format!("{kept} after {}, new boots: {boots}; reboot commands: {commands}; out at most: {out}", clock(time));
-        (Outcome { text: self.timeline.into_text(), failures: self.failures }, end)
+        let end = format!(
+            "{kept} after {}, new boots: {boots}; reboot commands: {commands}; out at most: {out}",
+            clock(time)
+        );
+        (
+            Outcome {
+                text: self.timeline.into_text(),
+                failures: self.failures,
+            },
+            end,
+        )
     }
 }
 
@@ -290,15 +373,32 @@ fn count(node: &str, count: usize) -> Option<String> {
 /// What `dogwatch explain` would say.
 async fn explanation(stage: &Stage, node: &str) -> Result<Vec<String>, String> {
     use crate::clock::Clock as _;
-    let fleet_client = FleetClient::new(stage.server.client("admin"), dogwatch_api::DEFAULT_NAMESPACE);
+    let fleet_client = FleetClient::new(
+        stage.server.client("admin"),
+        dogwatch_api::DEFAULT_NAMESPACE,
+    );
     let node = NodeName::new(node).map_err(|error| error.to_string())?;
     let failed = |error: dogwatch_k8s::Error| error.in_words();
     let fleet = fleet_client.read().await.map_err(failed)?;
     let on_node = fleet_client.on_node(&node).await.map_err(failed)?;
-    let view = View { node, fleet, on_node: Some(on_node), coordinator: CoordinatorSeen::Unknown };
-    let now = Now { wall: stage.clock.now(), mono: Duration::ZERO };
+    let view = View {
+        node,
+        fleet,
+        on_node: Some(on_node),
+        coordinator: CoordinatorSeen::Unknown,
+    };
+    let now = Now {
+        wall: stage.clock.now(),
+        mono: Duration::ZERO,
+    };
     let explanation = explain::explain(&view, now).ok_or("there is no such Node")?;
-    let chain = explanation.chain.iter().map(|line| format!("{}: {}", line.topic.as_str(), line.text));
+    let chain = explanation
+        .chain
+        .iter()
+        .map(|line| format!("{}: {}", line.topic.as_str(), line.text));
     let advice = explanation.advice.iter().map(|text| format!("→ {text}"));
-    Ok(std::iter::once(explanation.summary.clone()).chain(chain).chain(advice).collect())
+    Ok(std::iter::once(explanation.summary.clone())
+        .chain(chain)
+        .chain(advice)
+        .collect())
 }

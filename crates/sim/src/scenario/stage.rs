@@ -74,10 +74,14 @@ impl Stage {
     pub async fn build(setup: &Setup) -> Result<Self, BuildError> {
         let epoch: Timestamp = EPOCH.parse().expect("a time as RFC 3339 has it");
         let clock = Arc::new(TokioClock::starting_at(epoch));
-        let options = Options { seed: setup.cluster.seed.0, ..Options::default() };
+        let options = Options {
+            seed: setup.cluster.seed.0,
+            ..Options::default()
+        };
         let server = ApiServer::new(Arc::clone(&clock) as Arc<_>, options);
         let clients = Clients::embedded(&server);
-        let cluster = Cluster::build(setup.cluster.clone(), clients, Arc::clone(&clock) as Arc<_>).await?;
+        let cluster =
+            Cluster::build(setup.cluster.clone(), clients, Arc::clone(&clock) as Arc<_>).await?;
         let mut stage = Self {
             observer: Observer::start(&server),
             server,
@@ -96,13 +100,15 @@ impl Stage {
 
     fn watch_faults(&self) {
         let (faults, minds) = (self.faults.clone(), self.minds.clone());
-        self.server.set_faults(move |request| faults.of(request, &minds));
+        self.server
+            .set_faults(move |request| faults.of(request, &minds));
     }
 
     fn start_coordinators(&mut self, setup: &Setup) {
         for name in setup.cluster.node_names() {
             let host = self.start_coordinator(setup, &name);
-            self.faults.know(name.as_str(), Arc::clone(&host.coordinator));
+            self.faults
+                .know(name.as_str(), Arc::clone(&host.coordinator));
             self.hosts.insert(name.to_string(), host);
         }
     }
@@ -119,7 +125,10 @@ impl Stage {
             clock: Arc::clone(&clock) as Arc<_>,
             watcher: self.minds.of(node.as_str()),
         };
-        let kubelet = self.cluster.kubelet(node.as_str()).expect("the cluster has a machine for each of its nodes");
+        let kubelet = self
+            .cluster
+            .kubelet(node.as_str())
+            .expect("the cluster has a machine for each of its nodes");
         let (cluster, name) = (Arc::downgrade(&self.cluster), node.clone());
         let minds = self.minds.clone();
         let cycle = move || {
@@ -131,31 +140,56 @@ impl Stage {
             }
         };
         let coordinator = Coordinator::start(config, kubelet.power(), Arc::new(cycle));
-        Host { coordinator: Arc::new(coordinator), clock }
+        Host {
+            coordinator: Arc::new(coordinator),
+            clock,
+        }
     }
 
     /// Cuts everybody off, or lets everybody in again; a person and the observer stay.
     pub fn users(&self) -> Vec<String> {
-        let nodes = self.hosts.keys().flat_map(|node| self.users_of(node, false));
-        nodes.chain([CONTROLLER_MANAGER.to_owned(), SCHEDULER.to_owned()]).collect()
+        let nodes = self
+            .hosts
+            .keys()
+            .flat_map(|node| self.users_of(node, false));
+        nodes
+            .chain([CONTROLLER_MANAGER.to_owned(), SCHEDULER.to_owned()])
+            .collect()
     }
 
     /// Who speaks for a node.
     pub fn users_of(&self, node: &str, coordinator_only: bool) -> Vec<String> {
         let kubelet = NodeName::new(node).ok().filter(|_| !coordinator_only);
         let kubelet = kubelet.as_ref().map(kubelet_user);
-        [coordinator_user(node)].into_iter().chain(kubelet).collect()
+        [coordinator_user(node)]
+            .into_iter()
+            .chain(kubelet)
+            .collect()
     }
 
     /// Something that a person does to the cluster.
     pub fn person(&self, method: Method, path: &str, body: &Value) -> Result<(), Refused> {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        let kind = if method == Method::PATCH {
+            "application/merge-patch+json"
+        } else {
+            "application/json"
+        };
         let request = Request::new(PERSON, method, path, body).content_type(kind);
         match self.server.handle(&request) {
             Reply::Response(answer) if answer.code >= 300 => {
-                let message = answer.json()["message"].as_str().unwrap_or_default().to_owned();
-                Err(Refused { code: answer.code, message })
+                let message = answer.json()["message"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned();
+                Err(Refused {
+                    code: answer.code,
+                    message,
+                })
             }
             Reply::Response(_) | Reply::Watch(_) => Ok(()),
         }
@@ -183,20 +217,29 @@ impl Stage {
 
     /// How often the node's reboot command was started.
     pub fn commands(&self, node: &str) -> usize {
-        let started = self.hosts.get(node).map_or(0, |host| host.coordinator.commands_started());
+        let started = self
+            .hosts
+            .get(node)
+            .map_or(0, |host| host.coordinator.commands_started());
         usize::try_from(started).unwrap_or(usize::MAX)
     }
 
     /// The holder of a lock, by the end of its Lease's name; `None`: there is no such Lease.
     pub fn lock(&self, name: &str) -> Option<Option<String>> {
-        let lease = self.observer.get(Kind::Lease, &format!("dogwatch-{name}"))?;
+        let lease = self
+            .observer
+            .get(Kind::Lease, &format!("dogwatch-{name}"))?;
         Some(holder_of(lease).map(str::to_owned))
     }
 
     /// How many pods of an application are ready and stay.
     pub fn ready_pods(&self, app: &str) -> usize {
-        let pods = self.observer.all(Kind::Pod).map(|(_, pod)| PodView::of(pod));
-        pods.filter(|pod| pod.app == app && pod.ready && !pod.leaving).count()
+        let pods = self
+            .observer
+            .all(Kind::Pod)
+            .map(|(_, pod)| PodView::of(pod));
+        pods.filter(|pod| pod.app == app && pod.ready && !pod.leaving)
+            .count()
     }
 
     /// Sets a node's clock.
@@ -210,6 +253,9 @@ impl Stage {
     pub fn time_in(&self, time: Duration) -> Timestamp {
         use crate::clock::Clock as _;
         let span = SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
-        self.clock.now().saturating_add(span).unwrap_or(Timestamp::MAX)
+        self.clock
+            .now()
+            .saturating_add(span)
+            .unwrap_or(Timestamp::MAX)
     }
 }

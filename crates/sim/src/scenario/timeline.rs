@@ -78,13 +78,21 @@ impl Timeline {
     pub fn say(&mut self, text: &str, names: &Names) {
         self.flush(names);
         let at = Some(self.moment.max(Instant::now()) - self.start);
-        self.lines.push(Told { at, about: String::new(), text: text.to_owned() });
+        self.lines.push(Told {
+            at,
+            about: String::new(),
+            text: text.to_owned(),
+        });
     }
 
     /// Adds a line without a time.
     pub fn remark(&mut self, text: &str, names: &Names) {
         self.flush(names);
-        self.lines.push(Told { at: None, about: String::new(), text: names.shorten(text) });
+        self.lines.push(Told {
+            at: None,
+            about: String::new(),
+            text: names.shorten(text),
+        });
     }
 
     /// Tells what is pending.
@@ -92,7 +100,11 @@ impl Timeline {
         let at = Some(self.moment - self.start);
         let mut entries = together(std::mem::take(&mut self.entries));
         entries.extend(self.conclusions(names));
-        self.lines.extend(entries.into_iter().map(|(about, text)| Told { at, about, text }));
+        self.lines.extend(
+            entries
+                .into_iter()
+                .map(|(about, text)| Told { at, about, text }),
+        );
     }
 
     /// Tells what is pending if its moment is over, and takes all that was told since the last time.
@@ -126,7 +138,9 @@ impl Timeline {
         }
         let mut told = Vec::new();
         for (node, thought) in last {
-            let Some(reason) = thought.reason else { continue };
+            let Some(reason) = thought.reason else {
+                continue;
+            };
             if Minds::is_new_start(reason) {
                 self.told.remove(&node);
             }
@@ -134,7 +148,10 @@ impl Timeline {
                 continue;
             }
             if self.told.insert(node.clone(), reason) != Some(reason) {
-                told.push((node, format!("· {reason}: {}", names.shorten(&thought.text))));
+                told.push((
+                    node,
+                    format!("· {reason}: {}", names.shorten(&thought.text)),
+                ));
             }
         }
         told
@@ -148,7 +165,9 @@ fn together(entries: Vec<Entry>) -> Vec<(String, String)> {
         match entry.text {
             Text::Line(text) => told.push((entry.about, None, vec![text])),
             Text::Pod { what, pod } => {
-                let same = told.iter_mut().find(|(about, other, _)| *about == entry.about && *other == Some(what));
+                let same = told
+                    .iter_mut()
+                    .find(|(about, other, _)| *about == entry.about && *other == Some(what));
                 match same {
                     Some((.., pods)) => pods.push(pod),
                     None => told.push((entry.about, Some(what), vec![pod])),
@@ -169,7 +188,12 @@ pub fn clock(time: Duration) -> String {
     let mut text = String::new();
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
     // Writing to a String cannot fail.
-    let _ = write!(text, "{hours}:{minutes:02}:{:02}.{:03}", seconds % 60, time.subsec_millis());
+    let _ = write!(
+        text,
+        "{hours}:{minutes:02}:{:02}.{:03}",
+        seconds % 60,
+        time.subsec_millis()
+    );
     text
 }
 
@@ -184,9 +208,23 @@ mod tests {
 
     #[test]
     fn pods_that_leave_together_are_told_together() {
-        let pod = |about: &str, what, pod: &str| Entry { about: about.into(), text: Text::Pod { what, pod: pod.into() } };
-        let told = together(vec![pod("n1", "leaves", "a"), Entry::line("n1", "x"), pod("n1", "leaves", "b"), pod("n2", "leaves", "c")]);
+        let pod = |about: &str, what, pod: &str| Entry {
+            about: about.into(),
+            text: Text::Pod {
+                what,
+                pod: pod.into(),
+            },
+        };
+        let told = together(vec![
+            pod("n1", "leaves", "a"),
+            Entry::line("n1", "x"),
+            pod("n1", "leaves", "b"),
+            pod("n2", "leaves", "c"),
+        ]);
         let expected = [("n1", "leaves: a, b"), ("n1", "x"), ("n2", "leaves: c")];
-        assert_eq!(told, expected.map(|(about, text)| (about.to_owned(), text.to_owned())));
+        assert_eq!(
+            told,
+            expected.map(|(about, text)| (about.to_owned(), text.to_owned()))
+        );
     }
 }

@@ -35,7 +35,10 @@ pub struct Words {
 impl Words {
     /// Sorts options from plain words. What has a slash or a space before its `=` is no option.
     pub fn new(words: Vec<String>) -> Self {
-        let mut sorted = Self { plain: std::collections::VecDeque::new(), options: Vec::new() };
+        let mut sorted = Self {
+            plain: std::collections::VecDeque::new(),
+            options: Vec::new(),
+        };
         for word in words {
             match word.split_once('=') {
                 Some((name, value)) if is_name(name) => {
@@ -49,7 +52,9 @@ impl Words {
 
     /// The next plain word.
     pub fn next(&mut self, what: &str) -> Result<String, String> {
-        self.plain.pop_front().ok_or_else(|| format!("{what} is missing"))
+        self.plain
+            .pop_front()
+            .ok_or_else(|| format!("{what} is missing"))
     }
 
     /// The next plain word, if it is this one.
@@ -63,7 +68,11 @@ impl Words {
 
     /// The next plain word must be this one.
     pub fn expect(&mut self, word: &str) -> Result<(), String> {
-        if self.is_next(word) { Ok(()) } else { Err(format!("{word:?} is missing")) }
+        if self.is_next(word) {
+            Ok(())
+        } else {
+            Err(format!("{word:?} is missing"))
+        }
     }
 
     /// Takes an option.
@@ -78,7 +87,9 @@ impl Words {
         name: &str,
         read: impl Fn(&str) -> Result<T, E>,
     ) -> Result<Option<T>, String> {
-        self.option(name).map(|text| read(&text).map_err(|error| format!("{name}: {error}"))).transpose()
+        self.option(name)
+            .map(|text| read(&text).map_err(|error| format!("{name}: {error}")))
+            .transpose()
     }
 
     /// Takes an option that is a duration.
@@ -100,19 +111,31 @@ impl Words {
     /// Everything that is left, plain words first.
     pub fn rest(&mut self) -> Vec<String> {
         let options = std::mem::take(&mut self.options);
-        let options = options.into_iter().map(|(name, value)| format!("{name}={value}"));
-        std::mem::take(&mut self.plain).into_iter().chain(options).collect()
+        let options = options
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        std::mem::take(&mut self.plain)
+            .into_iter()
+            .chain(options)
+            .collect()
     }
 
     /// Nothing may be left.
     pub fn end(&mut self) -> Result<(), String> {
         let left = self.rest();
-        if left.is_empty() { Ok(()) } else { Err(format!("cannot read {:?}", left.join(" "))) }
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("cannot read {:?}", left.join(" ")))
+        }
     }
 }
 
 fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')
+    !name.is_empty()
+        && name
+            .chars()
+            .all(|letter| letter.is_ascii_lowercase() || letter == '-')
 }
 
 #[cfg(test)]
@@ -121,7 +144,10 @@ mod tests {
 
     #[test]
     fn what_stands_in_quotes_is_one_word() {
-        assert_eq!(split("touch n1  /run/x \"a b\"").unwrap(), ["touch", "n1", "/run/x", "a b"]);
+        assert_eq!(
+            split("touch n1  /run/x \"a b\"").unwrap(),
+            ["touch", "n1", "/run/x", "a b"]
+        );
         assert!(split("touch \"n1").is_err());
     }
 

@@ -29,7 +29,11 @@ pub struct Screen {
 impl Screen {
     /// A terminal, or a file.
     pub fn new(terminal: bool, paint: Paint) -> Self {
-        Self { terminal, paint, height: 0 }
+        Self {
+            terminal,
+            paint,
+            height: 0,
+        }
     }
 
     /// Lines above the table.
@@ -79,15 +83,24 @@ impl Screen {
             Some(Colour::Yellow)
         } else if text.starts_with("done") {
             Some(Colour::Green)
-        } else if text.starts_with("leaves") || text.starts_with("is gone") || text.starts_with("runs") {
+        } else if text.starts_with("leaves")
+            || text.starts_with("is gone")
+            || text.starts_with("runs")
+        {
             Some(Colour::Dim)
         } else {
             None
         };
         let text = colour.map_or_else(|| text.clone(), |colour| self.paint.paint(colour, &text));
-        let time = told.at.map_or_else(String::new, |at| format!("{:7.2}s", at.as_secs_f64()));
+        let time = told
+            .at
+            .map_or_else(String::new, |at| format!("{:7.2}s", at.as_secs_f64()));
         let about = printable(&told.about);
-        if about.is_empty() { format!("{time}  {text}") } else { format!("{time}  {about:<15} {text}") }
+        if about.is_empty() {
+            format!("{time}  {text}")
+        } else {
+            format!("{time}  {about:<15} {text}")
+        }
     }
 
     fn erase(&mut self, out: &mut impl Write) -> Result<(), Failure> {
@@ -110,7 +123,11 @@ impl Screen {
         };
         writeln!(out)?;
         table.write(out, self.paint)?;
-        let more = if more > 0 { format!("  and {more} more nodes") } else { String::new() };
+        let more = if more > 0 {
+            format!("  and {more} more nodes")
+        } else {
+            String::new()
+        };
         writeln!(out, "{}{more}", bar(demo.progress()))?;
         self.height = rows.len() + 3;
         Ok(())
@@ -119,7 +136,12 @@ impl Screen {
 
 fn bar(progress: f64) -> String {
     let filled = (0..BAR).filter(|cell| at(*cell) < progress).count();
-    format!("[{}{}] {:3.0} % rebooted", "#".repeat(filled), ".".repeat(BAR - filled), progress * 100.0)
+    format!(
+        "[{}{}] {:3.0} % rebooted",
+        "#".repeat(filled),
+        ".".repeat(BAR - filled),
+        progress * 100.0
+    )
 }
 
 /// Where a cell of the bar begins, from 0 to 1.
@@ -129,7 +151,11 @@ fn at(cell: usize) -> f64 {
 }
 
 fn cells(row: &Row) -> Vec<Cell> {
-    let status = if row.status.starts_with("Ready") { Colour::Green } else { Colour::Red };
+    let status = if row.status.starts_with("Ready") {
+        Colour::Green
+    } else {
+        Colour::Red
+    };
     let phase = match row.phase.as_str() {
         "" => None,
         "waiting" => Some(Colour::Dim),
@@ -140,7 +166,9 @@ fn cells(row: &Row) -> Vec<Cell> {
     vec![
         row.node.as_str().into(),
         Cell::coloured(row.status.as_str(), Some(status)),
-        filled(&row.phase).map(|text| Cell::coloured(text, phase)).into(),
+        filled(&row.phase)
+            .map(|text| Cell::coloured(text, phase))
+            .into(),
         row.pods.to_string().into(),
         filled(&row.lock).into(),
         row.boots.to_string().into(),
@@ -154,20 +182,34 @@ mod tests {
     use std::time::Duration;
 
     fn told(about: &str, text: &str) -> Told {
-        Told { at: Some(Duration::from_millis(1250)), about: about.into(), text: text.into() }
+        Told {
+            at: Some(Duration::from_millis(1250)),
+            about: about.into(),
+            text: text.into(),
+        }
     }
 
     #[test]
     fn a_line_is_plain_where_no_colours_are_wanted() {
         let screen = Screen::new(false, Paint::off());
-        assert_eq!(screen.line(&told("n1", "done: x")), "   1.25s  n1              done: x");
-        assert_eq!(screen.line(&told("", "> touches\u{1b}")), "   1.25s  > touches ");
+        assert_eq!(
+            screen.line(&told("n1", "done: x")),
+            "   1.25s  n1              done: x"
+        );
+        assert_eq!(
+            screen.line(&told("", "> touches\u{1b}")),
+            "   1.25s  > touches "
+        );
     }
 
     #[test]
     fn what_is_broken_is_red() {
         let screen = Screen::new(true, Paint::on());
-        assert!(screen.line(&told("!!", "two nodes are out")).contains("\x1b[31m"));
+        assert!(
+            screen
+                .line(&told("!!", "two nodes are out"))
+                .contains("\x1b[31m")
+        );
     }
 
     #[test]

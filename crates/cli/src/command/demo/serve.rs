@@ -11,7 +11,11 @@ use crate::exit::{Exit, Failure};
 
 /// What can be done once the play is over.
 pub fn goes_on() -> [String; 2] {
-    [String::new(), "the cluster goes on: touch a sentinel to reboot a node once more, or end it with Ctrl-C".to_owned()]
+    [
+        String::new(),
+        "the cluster goes on: touch a sentinel to reboot a node once more, or end it with Ctrl-C"
+            .to_owned(),
+    ]
 }
 
 /// The API, served until this is dropped.
@@ -30,13 +34,22 @@ impl Serving {
     /// Binds the port and writes the kubeconfig.
     pub async fn begin(demo: &Demo, address: SocketAddr, folder: &Path) -> Result<Self, Failure> {
         let failed = |what: &str, error: std::io::Error| {
-            Failure::new(Exit::Failed, format!("failed to {what}: {error}")).next("give --serve another HOST:PORT")
+            Failure::new(Exit::Failed, format!("failed to {what}: {error}"))
+                .next("give --serve another HOST:PORT")
         };
-        let listener = TcpListener::bind(address).await.map_err(|error| failed(&format!("listen on {address}"), error))?;
-        let bound = listener.local_addr().map_err(|error| failed("find the port", error))?;
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|error| failed(&format!("listen on {address}"), error))?;
+        let bound = listener
+            .local_addr()
+            .map_err(|error| failed("find the port", error))?;
         let kubeconfig = folder.join("kubeconfig");
-        std::fs::write(&kubeconfig, text(bound)).map_err(|error| failed("write a kubeconfig", error))?;
-        Ok(Self { kubeconfig, task: tokio::spawn(demo.server().clone().serve(listener)) })
+        std::fs::write(&kubeconfig, text(bound))
+            .map_err(|error| failed("write a kubeconfig", error))?;
+        Ok(Self {
+            kubeconfig,
+            task: tokio::spawn(demo.server().clone().serve(listener)),
+        })
     }
 
     /// What a person types.
@@ -49,7 +62,10 @@ impl Serving {
             "  dogwatch status --watch".to_owned(),
             "each node's sentinel:".to_owned(),
         ];
-        lines.extend(demo.sentinels().map(|(node, path)| format!("  {node}  {}", path.display())));
+        lines.extend(
+            demo.sentinels()
+                .map(|(node, path)| format!("  {node}  {}", path.display())),
+        );
         lines.push(String::new());
         lines
     }
