@@ -105,8 +105,13 @@ const SECRET: &[Column] = &[
     AGE,
 ];
 const OTHER: &[Column] = &[NAME, AGE];
+/// Of a custom resource that names none: its age is a time here, not a text.
+const CUSTOM: &[Column] = &[NAME, ("Age", "date", "", false)];
 
 fn layout(resource: &Resource) -> &'static [Column] {
+    if resource.custom.is_some() {
+        return CUSTOM;
+    }
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "nodes") => NODE,
         ("", "pods") => POD,

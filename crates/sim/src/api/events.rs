@@ -28,7 +28,14 @@ fn renamed(value: &Value, pairs: impl Iterator<Item = (&'static str, &'static st
 
 /// From the stored spelling to that of `events.k8s.io/v1`.
 pub(crate) fn outward(event: &Value) -> Value {
-    renamed(event, RENAMED.iter().copied())
+    let mut out = renamed(event, RENAMED.iter().copied());
+    // This group leaves out what the core group writes out empty.
+    for field in ["reportingController", "reportingInstance"] {
+        if out[field] == "" {
+            object_mut(&mut out).remove(field);
+        }
+    }
+    out
 }
 
 /// From the spelling of `events.k8s.io/v1` to the stored one.

@@ -218,7 +218,18 @@ impl FieldSelector {
                 return Err(ApiError::bad_request(message));
             };
             if !selectable(resource, field) {
-                let message = format!("field label not supported: {field}");
+                // Kinds with labels of their own word it otherwise than the rest.
+                let own = matches!(
+                    resource.plural.as_str(),
+                    "nodes" | "pods" | "events" | "namespaces" | "secrets"
+                );
+                let message = if own && resource.custom.is_none() {
+                    format!("field label not supported: {field}")
+                } else {
+                    format!(
+                        "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                    )
+                };
                 return Err(ApiError::bad_request(message));
             }
             out.push(FieldRequirement {

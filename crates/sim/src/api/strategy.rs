@@ -57,9 +57,18 @@ pub(crate) fn ensure_structs(resource: &Resource, object: &mut Value) {
         return;
     }
     ensure(object, "spec");
+    if resource.is("", "pods") {
+        pod_spec(&mut object["spec"]);
+    }
     if resource.has(Subresource::Status) {
         ensure(object, "status");
         fill_conditions(resource, &mut object["status"]);
+    }
+    if resource.is("", "nodes") {
+        node_status(&mut object["status"]);
+        if object["spec"]["unschedulable"] == false {
+            object_mut(&mut object["spec"]).remove("unschedulable");
+        }
     }
     let capacity = object
         .get("status")
@@ -68,6 +77,27 @@ pub(crate) fn ensure_structs(resource: &Resource, object: &mut Value) {
     if let Some(capacity) = capacity.filter(|_| resource.is("", "nodes")) {
         default(&mut object["status"], "allocatable", capacity);
     }
+}
+
+/// What a Node says of its system is written out even where no kubelet has spoken yet.
+fn node_status(status: &mut Value) {
+    const SAID: [&str; 10] = [
+        "architecture",
+        "bootID",
+        "containerRuntimeVersion",
+        "kernelVersion",
+        "kubeProxyVersion",
+        "kubeletVersion",
+        "machineID",
+        "operatingSystem",
+        "osImage",
+        "systemUUID",
+    ];
+    for field in SAID {
+        default(&mut status["nodeInfo"], field, "".into());
+    }
+    let port = &mut status["daemonEndpoints"]["kubeletEndpoint"];
+    default(port, "Port", 0.into());
 }
 
 fn event(object: &mut Value) {

@@ -11,18 +11,13 @@ use super::value::{at, items, meta, number, object_mut, text};
 /// The longest field manager, in bytes.
 const MAX_MANAGER: usize = 128;
 
-/// Checks a field manager.
-pub(crate) fn manager(manager: &str) -> Result<()> {
+/// Checks a field manager; `options` is where the refusal says it stood.
+pub(crate) fn manager(options: &str, manager: &str) -> Result<()> {
     if manager.len() <= MAX_MANAGER {
         return Ok(());
     }
     let field = FieldError::too_long("fieldManager", MAX_MANAGER);
-    Err(ApiError::invalid(
-        "meta.k8s.io",
-        "PatchOptions",
-        "",
-        &[field],
-    ))
+    Err(ApiError::invalid("meta.k8s.io", options, "", &[field]))
 }
 
 /// Checks a new object.
@@ -58,8 +53,8 @@ pub(crate) fn updated(resource: &Resource, live: &Value, object: &Value) -> Resu
     }
     common(object, &mut wrong);
     if resource.custom.is_none() {
-        frozen(resource, live, object, &mut wrong);
         fields(resource, object, &mut wrong);
+        frozen(resource, live, object, &mut wrong);
         if resource.is("", "nodes") {
             // The real server looks at a Node twice when it changes.
             taints(object, &mut wrong);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::api::events;
 use crate::api::kinds::{Registry, Resource};
@@ -21,7 +21,10 @@ pub(crate) fn object(registry: &Registry, request: &Request, resource: &Resource
         .unwrap_or_default()
         .trim();
     if !matches!(media, "" | "application/json") {
-        return Err(ApiError::unsupported_media_type());
+        let mut refusal = ApiError::unsupported_media_type();
+        refusal.message = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf".into();
+        refusal.details = Value::Null;
+        return Err(refusal);
     }
     let value = parse(request, &resource.kind)?;
     if resource.custom.is_some() {
@@ -172,12 +175,12 @@ pub(crate) fn presenter(
 ) -> Result<Presenter> {
     let view =
         View::negotiate(&request.accept, request.query.get("includeObject")).ok_or_else(|| {
-            let message = "406: Not Acceptable\n\nAvailable representations: application/json";
+            let message = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf";
             ApiError {
                 code: 406,
                 reason: "NotAcceptable",
                 message: message.into(),
-                details: json!({}),
+                details: Value::Null,
             }
         })?;
     Ok(Presenter::new(Arc::clone(resource), view, store.now()))

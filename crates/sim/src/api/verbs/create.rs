@@ -31,7 +31,7 @@ pub(crate) fn create(store: &mut Store, request: &Request, target: &Target) -> R
     }
     settle_namespace(&mut object, resource, &target.namespace)?;
     let generated = name(store, &mut object);
-    validate::manager(request.query.get("fieldManager"))?;
+    validate::manager("CreateOptions", request.query.get("fieldManager"))?;
     let stored = make(store, request, target, object, true);
     let stored = match stored {
         // A generated name that is taken is the server's bad luck: it rolls again, a few times.
@@ -155,6 +155,10 @@ pub(crate) fn reset_fields(resource: &Resource, subresource: Option<Subresource>
     let fields = match subresource {
         None if resource.is("", "namespaces") => {
             json!({ "f:status": {}, "f:spec": { "f:finalizers": {} } })
+        }
+        // Admission sets these two, and owns nothing.
+        None if resource.is("", "pods") => {
+            json!({ "f:status": {}, "f:spec": { "f:priority": {}, "f:preemptionPolicy": {} } })
         }
         None if resource.has(Subresource::Status) => json!({ "f:status": {} }),
         Some(Subresource::Status) if resource.is("", "pods") => {

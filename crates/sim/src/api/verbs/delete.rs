@@ -134,7 +134,12 @@ pub(crate) fn delete_object(
         step(resource, &live.value, now)
     };
     if options.dry_run {
-        return Ok(Outcome::Stays(live));
+        return Ok(match step {
+            Step::Nothing => Outcome::Stays(live),
+            Step::Mark(marked) => Outcome::Stays(Arc::new(Stored::new(marked))),
+            Step::MarkAndRemove(marked) => Outcome::Gone(Arc::new(Stored::new(marked))),
+            Step::Remove => Outcome::Gone(live),
+        });
     }
     match step {
         Step::Nothing => Ok(Outcome::Stays(live)),

@@ -27,7 +27,8 @@ pub(crate) fn list(store: &Store, request: &Request, target: &Target) -> Result<
     let found =
         candidates.filter(|(key, stored)| start.is_before(key) && scope.selects(&stored.value));
     let page = Page::take(found, limit(request));
-    let meta = page.meta(&start, &scope, target.resource.custom.is_some());
+    let custom = target.resource.custom.is_some();
+    let meta = page.meta(&start, &scope, custom && presenter.shows_objects());
     Ok(Response::ok(presenter.many(&page.shown, &meta)))
 }
 

@@ -72,7 +72,7 @@ fn options(request: &Request, media: &str) -> Result<()> {
             "may not be specified for non-apply patch",
         ));
     }
-    validate::manager(manager)
+    validate::manager("PatchOptions", manager)
         .or_else(|error| if wrong.is_empty() { Err(error) } else { Ok(()) })?;
     if wrong.is_empty() {
         return Ok(());
@@ -101,7 +101,7 @@ fn ordinary(
         MERGE if body.is_object() => merge::apply(&mut object, &body),
         MERGE => {
             return Err(ApiError::bad_request(
-                "error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}",
+                "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
             ));
         }
         _ => strategic::apply(&mut object, &body).map_err(|why| ApiError::plain(500, why))?,

@@ -12,6 +12,7 @@ use crate::api::watch::Scope;
 
 /// Reads one object.
 pub(crate) fn get(store: &Store, request: &Request, target: &Target) -> Result<Response> {
+    revision(request).map_err(impolite)?;
     not_from_the_future(store, request)?;
     let stored = store.find(&target.resource, &target.key());
     let stored = stored.ok_or_else(|| ApiError::not_found(&target.resource, &target.name))?;
@@ -39,6 +40,12 @@ pub(crate) fn revision(request: &Request) -> Result<Option<u64>> {
             ApiError::bad_request(format!("invalid resource version: resourceVersion: Invalid value: \"{number}\": strconv.ParseUint: parsing \"{number}\": invalid syntax"))
         }),
     }
+}
+
+/// A version that is no number, as a get and a watch refuse it: less politely than a list.
+pub(crate) fn impolite(why: ApiError) -> ApiError {
+    let why = why.message.trim_start_matches("invalid resource version: ");
+    ApiError::plain(500, why)
 }
 
 /// A revision that is yet to come is refused.

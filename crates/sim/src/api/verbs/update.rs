@@ -36,7 +36,7 @@ pub(crate) fn update(store: &mut Store, request: &Request, target: &Target) -> R
         );
         return Err(ApiError::bad_request(why));
     }
-    validate::manager(request.query.get("fieldManager"))?;
+    validate::manager("UpdateOptions", request.query.get("fieldManager"))?;
     let Some(live) = store.find(resource, &target.key()).map(Arc::clone) else {
         return create_on_update(store, request, target, object);
     };
@@ -184,6 +184,10 @@ fn preconditions(target: &Target, live: &Value, object: &Value) -> Result<()> {
     }
     if version == meta(live, "resourceVersion") {
         return Ok(());
+    }
+    if version.parse::<u64>().is_err() {
+        let why = format!("strconv.ParseUint: parsing \"{version}\": invalid syntax");
+        return Err(ApiError::plain(500, why));
     }
     Err(ApiError::modified(resource, &target.name))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::body::presenter;
-use super::read::{revision, scope};
+use super::read::{impolite, revision, scope};
 use crate::api::handle::Reply;
 use crate::api::request::Request;
 use crate::api::route::Target;
@@ -38,13 +38,7 @@ pub(crate) fn in_stream(error: ApiError) -> Result<Reply> {
 
 fn begin(store: &mut Store, request: &Request, target: &Target, scope: Scope) -> Result<Watch> {
     let presenter = presenter(store, request, &target.resource)?;
-    // Here the real server is less polite than in a list.
-    let from = revision(request).map_err(|why| {
-        ApiError::plain(
-            500,
-            why.message.trim_start_matches("invalid resource version: "),
-        )
-    })?;
+    let from = revision(request).map_err(impolite)?;
     let initial = request.query.flag("sendInitialEvents");
     let bookmarks = request.query.flag("allowWatchBookmarks");
     check_initial(request, bookmarks)?;
