@@ -107,7 +107,7 @@ fn last(node: &NodeSeen) -> Option<LastView> {
     Some(LastView {
         outcome: last.outcome.as_str().to_owned(),
         ended: last.finished,
-        took: BTreeMap::new(),
+        took: last.took(),
     })
 }
 

@@ -8,7 +8,10 @@ use crate::reboot::{NodeSeen, Parsed, Phase, Record, reason};
 pub(super) fn advice(view: &View, node: &NodeSeen, now: Now) -> Vec<String> {
     let mut advice = unreadable(node);
     match &node.record {
-        Parsed::Absent => advice.extend(idle(view, node, now)),
+        Parsed::Absent => {
+            advice.extend(left_behind(view, node));
+            advice.extend(idle(view, node, now));
+        }
         Parsed::Bad { .. } => {}
         Parsed::Is(record) => {
             advice.extend(coordinator(view));
@@ -37,6 +40,17 @@ fn unreadable(node: &NodeSeen) -> Vec<String> {
         ));
     }
     advice
+}
+
+/// The record is written before the first bid and removed after the release, so a Lease without a
+/// record is what a person left who removed the record.
+fn left_behind(view: &View, node: &NodeSeen) -> Option<String> {
+    let lease = &view.fleet.held_by(&node.name)?.lease.name;
+    Some(format!(
+        "Lease {lease} is held with no reboot under way, and nobody will free it: kubectl patch lease {lease} \
+         -n NAMESPACE --type=merge -p '{{\"metadata\":{{\"annotations\":{{\"dogwatch.dev/holder\":null}}}},\
+         \"spec\":{{\"holderIdentity\":null,\"acquireTime\":null}}}}'"
+    ))
 }
 
 fn idle(view: &View, node: &NodeSeen, now: Now) -> Vec<String> {

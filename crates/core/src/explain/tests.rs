@@ -119,6 +119,7 @@ fn an_idle_node_tells_what_is_known_and_how_to_ask() {
             requester: None,
         },
         fingerprints: std::collections::BTreeMap::new(),
+        began: std::collections::BTreeMap::new(),
     });
     let explanation = explained("n1", vec![idle], vec![]);
     assert_eq!(explanation.summary, "n1: nothing is under way");
@@ -238,6 +239,24 @@ fn another_groups_queue_and_slots_are_left_out() {
     assert!(
         lines.contains(&"order: 1st of 1 that wait".to_owned()),
         "{lines:#?}"
+    );
+}
+
+#[test]
+fn a_lease_that_outlived_its_record_is_named_with_the_way_to_free_it() {
+    let explanation = explained("n1", vec![node("n1")], vec![held(0, "n1", 5)]);
+    let advice = &explanation.advice[0];
+    assert!(
+        advice.starts_with("Lease dogwatch-default-0 is held with no reboot under way"),
+        "{advice}"
+    );
+    let patch = advice.split('\'').nth(1).unwrap();
+    let patch: serde_json::Value = serde_json::from_str(patch).unwrap();
+    assert!(patch["spec"]["holderIdentity"].is_null(), "{patch}");
+    let under_way = explained("n1", vec![blocked_holder()], vec![held(0, "n1", 5)]);
+    assert!(
+        !under_way.advice[0].contains("kubectl patch lease"),
+        "{under_way:#?}"
     );
 }
 

@@ -1,5 +1,7 @@
 //! No record: nothing is under way.
 
+use std::collections::BTreeMap;
+
 use std::time::Duration;
 
 use super::action::{Action, NodePatch, RecordChange};
@@ -32,6 +34,7 @@ pub(super) fn step(ctx: &Context<'_>) -> Step {
         forced: false,
         deleting: false,
         budgets: Vec::new(),
+        began: BTreeMap::new(),
     };
     let text = format!(
         "{} wants a reboot: {}",

@@ -1,6 +1,7 @@
 //! What a planned reboot writes on its Node. The JSON names are public (specification §2.5).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -99,6 +100,9 @@ pub struct Record {
     /// until none of them is short.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<String>,
+    /// When each phase began, the last time that it did.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub began: BTreeMap<Phase, Timestamp>,
 }
 
 #[expect(
@@ -162,6 +166,23 @@ pub struct LastReboot {
     /// Fingerprints of the triggers it served, by source.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fingerprints: BTreeMap<String, Fingerprint>,
+    /// When each phase began, the last time that it did.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub began: BTreeMap<Phase, Timestamp>,
+}
+
+impl LastReboot {
+    /// How long each phase took, by the node's own clock.
+    pub fn took(&self) -> BTreeMap<Phase, Duration> {
+        let ends = self.began.values().skip(1).chain([&self.finished]);
+        let phases = self.began.iter().zip(ends);
+        phases
+            .map(|((phase, began), end)| {
+                let took = Duration::try_from(end.duration_since(*began));
+                (*phase, took.unwrap_or(Duration::ZERO))
+            })
+            .collect()
+    }
 }
 
 /// An annotation that holds JSON: not there, readable, or not.

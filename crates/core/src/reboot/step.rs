@@ -109,7 +109,8 @@ impl Step {
 }
 
 /// A patch that writes the record and leaves everything else.
-pub(super) fn set(ctx: &Context<'_>, record: Record) -> NodePatch {
+pub(super) fn set(ctx: &Context<'_>, mut record: Record) -> NodePatch {
+    record.began.insert(record.phase, record.since);
     NodePatch {
         resource_version: ctx.node.resource_version.clone(),
         unschedulable: None,

@@ -150,6 +150,7 @@ pub(super) fn finish(ctx: &Context<'_>, record: &Record, outcome: Outcome) -> No
         old_boot_id: record.boot_id.clone(),
         new_boot_id: ctx.boot.clone(),
         trigger: record.trigger.clone(),
+        began: record.began.clone(),
         fingerprints: fingerprints(ctx, record, outcome),
     };
     let served = record.serves.get(super::triggers::REQUEST);

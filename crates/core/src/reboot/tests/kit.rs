@@ -148,6 +148,7 @@ pub(super) fn record(phase: Phase) -> Record {
         forced: false,
         deleting: false,
         budgets: Vec::new(),
+        began: std::collections::BTreeMap::from([(phase, wall(0))]),
     }
 }
 

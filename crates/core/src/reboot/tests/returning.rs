@@ -174,3 +174,24 @@ fn a_new_run_writes_its_id_into_the_lock_before_it_goes_on() {
     let decision = decide(&seen, &config(), now(40));
     assert!(matches!(decision.actions.as_slice(), [Action::Bid { .. }]));
 }
+
+#[test]
+fn what_is_kept_of_a_reboot_tells_how_long_each_phase_took() {
+    let mut seen = seen(Phase::Returning);
+    set_record(&mut seen, |record| {
+        let phases = [Phase::Waiting, Phase::Draining, Phase::Rebooting];
+        record.began = phases
+            .into_iter()
+            .zip([wall(0), wall(10), wall(30)])
+            .collect();
+        record.began.insert(Phase::Returning, wall(90));
+    });
+    seen.run.ready_since = Some(Duration::ZERO);
+    seen.lock.leases = Some(vec![free(0)]);
+    seen.gates = Some(Vec::new());
+    set_record(&mut seen, |record| record.cordoned_by_us = false);
+    let decision = decide(&seen, &config(), now(100));
+    let last = patch(&decision).last.as_ref().unwrap();
+    let took: Vec<u64> = last.took().values().map(Duration::as_secs).collect();
+    assert_eq!(took, [10, 20, 60, 10]);
+}

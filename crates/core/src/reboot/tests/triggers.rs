@@ -19,6 +19,7 @@ fn last(fingerprints: &[(&str, &str)]) -> LastReboot {
         old_boot_id: boot("boot-0"),
         new_boot_id: boot("boot-1"),
         trigger: record(Phase::Waiting).trigger,
+        began: std::collections::BTreeMap::new(),
         fingerprints: fingerprints
             .iter()
             .map(|(s, f)| ((*s).to_owned(), print(f)))
