@@ -13,7 +13,7 @@
 //! of unknown fields, and structural schemas of custom resources beyond how their lists merge;
 //! conversion between versions of a custom resource; garbage collection (`propagationPolicy` is
 //! accepted) and the namespace controller (a deleted namespace stays `Terminating`); bodies in
-//! protobuf or YAML; the ten seconds for which the real eviction tries again on a conflict. Managed
+//! protobuf (but for deletions and evictions, kubectl's) or YAML; the ten seconds for which the real eviction tries again on a conflict. Managed
 //! fields of `events.k8s.io` are kept in the spelling of `v1`.
 
 mod access;
@@ -28,6 +28,7 @@ mod handle;
 mod kinds;
 mod patch;
 mod present;
+mod protobuf;
 mod request;
 mod route;
 mod schema;

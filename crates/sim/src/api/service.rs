@@ -15,6 +15,7 @@ use super::answer::{Answer, AnswerBody};
 use super::audit::AuditEntry;
 use super::faults::{FaultEffect, Faults, RequestInfo};
 use super::handle::Reply;
+use super::protobuf;
 use super::request::{Query, Request, Response};
 use super::store::{Options, Store};
 use super::{ApiError, Denial};
@@ -243,12 +244,13 @@ pub(crate) async fn read<B: http_body::Body>(
             .unwrap_or_default()
             .to_owned()
     };
+    let (content_type, body) = readable(header(CONTENT_TYPE), body);
     Ok(Request {
         method: parts.method.clone(),
         path: parts.uri.path().to_owned(),
         query: Query::parse(parts.uri.query().unwrap_or_default()),
         accept: header(ACCEPT),
-        content_type: header(CONTENT_TYPE),
+        content_type,
         user_agent: match header(USER_AGENT) {
             agent if agent.is_empty() => user.to_owned(),
             agent => agent,
@@ -256,4 +258,15 @@ pub(crate) async fn read<B: http_body::Body>(
         user: user.to_owned(),
         body,
     })
+}
+
+/// What kubectl sends as protobuf is as if it had been sent as JSON.
+fn readable(content_type: String, body: bytes::Bytes) -> (String, bytes::Bytes) {
+    if content_type != protobuf::MEDIA_TYPE {
+        return (content_type, body);
+    }
+    match protobuf::to_json(&body) {
+        Some(value) => ("application/json".into(), value.to_string().into()),
+        None => (content_type, body),
+    }
 }

@@ -20,7 +20,9 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value, now: &str)
         return;
     }
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "pods") => pod(object),
+        ("", "pods") => {
+            object["status"] = json!({ "phase": "Pending", "qosClass": "BestEffort" });
+        }
         ("", "namespaces") => namespace(object),
         ("storage.k8s.io", "volumeattachments") => object["status"] = json!({ "attached": false }),
         ("", "persistentvolumes" | "persistentvolumeclaims") => {
@@ -58,7 +60,7 @@ pub(crate) fn ensure_structs(resource: &Resource, object: &mut Value) {
     }
     ensure(object, "spec");
     if resource.is("", "pods") {
-        pod_spec(&mut object["spec"]);
+        pod(&mut object["spec"]);
     }
     if resource.has(Subresource::Status) {
         ensure(object, "status");
@@ -136,16 +138,12 @@ fn default(map: &mut Value, field: &str, value: Value) {
     object_mut(map).entry(field.to_owned()).or_insert(value);
 }
 
-fn pod(object: &mut Value) {
-    pod_spec(&mut object["spec"]);
-    default(&mut object["spec"], "enableServiceLinks", true.into());
-    default(
-        &mut object["spec"],
-        "preemptionPolicy",
-        "PreemptLowerPriority".into(),
-    );
-    default(&mut object["spec"], "priority", 0.into());
-    object["status"] = json!({ "phase": "Pending", "qosClass": "BestEffort" });
+/// What a pod's spec is given whenever it is written without it.
+fn pod(spec: &mut Value) {
+    pod_spec(spec);
+    default(spec, "enableServiceLinks", true.into());
+    default(spec, "preemptionPolicy", "PreemptLowerPriority".into());
+    default(spec, "priority", 0.into());
 }
 
 fn pod_spec(spec: &mut Value) {

@@ -210,7 +210,7 @@ impl Kind {
             }
             Self::Node => {
                 one.map(|one| set(&["spec", "unschedulable"], (one == "a").into()));
-                two.map(|two| set(&["spec", "providerID"], format!("p://{two}").into()));
+                two.map(|two| set(&["metadata", "annotations", "two"], two.into()));
             }
             Self::Pod => {
                 one.map(|one| set(&["metadata", "labels", "one"], one.into()));

@@ -89,12 +89,17 @@ impl Server {
     }
 }
 
-/// Without controllers: what they would write would come at times of their own.
+const WITHOUT: &str = "--disable-admission-plugins=TaintNodesByCondition,DefaultTolerationSeconds";
+
+/// Without controllers: what they would write would come at times of their own. And without two
+/// plugins of admission that the embedded server has not: one taints each new Node until the node
+/// lifecycle controller finds it ready, one lets a pod tolerate an unready node for five minutes.
 async fn control_plane() -> &'static ControlPlane {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     SHARED
         .get_or_init(async || {
             let builder = ControlPlane::builder().controllers([]);
+            let builder = builder.api_server_flag(WITHOUT);
             builder.start().await.unwrap()
         })
         .await
