@@ -26,12 +26,21 @@ fn scripts() -> Vec<PathBuf> {
 /// `DOGWATCH_SCENARIO=name` runs one script alone.
 fn wanted(path: &Path) -> bool {
     let only = std::env::var("DOGWATCH_SCENARIO").ok();
-    only.is_none_or(|name| path.file_stem().is_some_and(|stem| stem.to_string_lossy() == name))
+    only.is_none_or(|name| {
+        path.file_stem()
+            .is_some_and(|stem| stem.to_string_lossy() == name)
+    })
 }
 
 fn run(text: &str) -> scenario::Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(scenario::run(text)).unwrap_or_else(|error| panic!("{error}"))
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime
+        .block_on(scenario::run(text))
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// What is wrong with a script, if anything.
@@ -51,15 +60,24 @@ fn judge(script: &Path) -> Result<(), String> {
     let known = std::fs::read_to_string(&expected).unwrap_or_default();
     match difference(&known, &outcome.text) {
         None => Ok(()),
-        Some(difference) => Err(format!("{difference}\n({BLESS}=1 writes down what happens now)")),
+        Some(difference) => Err(format!(
+            "{difference}\n({BLESS}=1 writes down what happens now)"
+        )),
     }
 }
 
 fn difference(known: &str, now: &str) -> Option<String> {
-    let (known_lines, now_lines): (Vec<&str>, Vec<&str>) = (known.lines().collect(), now.lines().collect());
-    let at = (0..known_lines.len().max(now_lines.len())).find(|at| known_lines.get(*at) != now_lines.get(*at))?;
+    let (known_lines, now_lines): (Vec<&str>, Vec<&str>) =
+        (known.lines().collect(), now.lines().collect());
+    let at = (0..known_lines.len().max(now_lines.len()))
+        .find(|at| known_lines.get(*at) != now_lines.get(*at))?;
     let line = |lines: &[&str]| lines.get(at).copied().unwrap_or("(the end)").to_owned();
-    Some(format!("line {}:\n  was {}\n  is  {}", at + 1, line(&known_lines), line(&now_lines)))
+    Some(format!(
+        "line {}:\n  was {}\n  is  {}",
+        at + 1,
+        line(&known_lines),
+        line(&now_lines)
+    ))
 }
 
 #[test]
@@ -73,8 +91,13 @@ fn every_scenario_does_what_stands_beside_it_and_the_same_again() {
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(script) = { queue.lock().unwrap().pop() } {
-                    if let Err(why) = std::panic::catch_unwind(|| judge(&script)).unwrap_or_else(|_| Err("it panicked".into())) {
-                        failed.lock().unwrap().push(format!("{}: {why}", script.display()));
+                    if let Err(why) = std::panic::catch_unwind(|| judge(&script))
+                        .unwrap_or_else(|_| Err("it panicked".into()))
+                    {
+                        failed
+                            .lock()
+                            .unwrap()
+                            .push(format!("{}: {why}", script.display()));
                     }
                 }
             });
@@ -90,7 +113,8 @@ fn every_scenario_says_which_promise_it_shows() {
         let text = std::fs::read_to_string(&script).unwrap();
         let first = text.lines().next().unwrap_or_default().to_owned();
         let promises = ["S1", "S3", "S4", "S5", "S6", "S7", "L1"];
-        let named = first.starts_with('#') && promises.iter().any(|promise| first.contains(promise));
+        let named =
+            first.starts_with('#') && promises.iter().any(|promise| first.contains(promise));
         assert!(named, "{} begins with {first:?}", script.display());
     }
 }

@@ -17,8 +17,8 @@ use crate::paint::{Colour, Paint};
 /// What is shown.
 #[derive(Debug, clap::Args)]
 pub struct DemoArgs {
-    /// Worker nodes, beside one of the control plane
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
+    /// Worker nodes, beside one of the control plane; one alone would have nowhere to drain to
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=100))]
     nodes: u32,
 
     /// Decides everything random but the true time

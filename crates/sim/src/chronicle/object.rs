@@ -1,7 +1,7 @@
 //! What matters of an object.
 
 use dogwatch_api::{annotation, label};
-use dogwatch_core::reboot::{LastReboot, Parsed, Record};
+use dogwatch_core::reboot::{LastReboot, Parsed, Phase, Record};
 use serde_json::Value;
 
 /// A text deep in an object; empty where there is none.
@@ -88,14 +88,16 @@ impl NodeView {
     }
 
     /// Whether Dogwatch keeps it out of service: a reboot has begun and is not over, and no pod can
-    /// run there.
+    /// run there. After the boot a cordon that is somebody else's is on their account.
     pub fn is_out_by_us(&self) -> bool {
-        use dogwatch_core::reboot::Phase;
-        let begun = self
-            .record
-            .as_ref()
-            .is_some_and(|record| record.phase != Phase::Waiting);
-        begun && (self.cordoned || !self.ready)
+        let Some(record) = &self.record else {
+            return false;
+        };
+        match record.phase {
+            Phase::Waiting => false,
+            Phase::Draining | Phase::Rebooting => self.cordoned || !self.ready,
+            Phase::Returning => (self.cordoned && record.cordoned_by_us) || !self.ready,
+        }
     }
 }
 

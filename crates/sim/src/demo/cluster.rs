@@ -19,7 +19,7 @@ use crate::world::{Cluster, ClusterSpec};
 /// What to show.
 #[derive(Debug, Clone)]
 pub struct DemoConfig {
-    /// Worker nodes, at least one.
+    /// Worker nodes, at least two: drained pods have to go somewhere.
     pub nodes: u32,
     /// Control-plane nodes.
     pub control_plane: u32,

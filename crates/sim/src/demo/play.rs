@@ -88,8 +88,8 @@ impl Demo {
             };
             machines.push(machine::start(machine, kubelet.power())?);
         }
-        // One node alone could not do without it.
-        let last = spec.node_names().last().filter(|_| config.nodes > 1);
+        // Two nodes have to hold each other's pods.
+        let last = spec.node_names().last().filter(|_| config.nodes > 2);
         let mut demo = Self {
             config,
             observer: Observer::start(&server),

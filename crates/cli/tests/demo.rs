@@ -1,0 +1,182 @@
+//! `dogwatch demo`, as a person starts it, and the real kubectl beside it.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails as the test does"
+)]
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+
+use dogwatch_testbed::{Binaries, Program};
+
+fn demo(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dogwatch"));
+    command.arg("demo").args(args);
+    command
+}
+
+#[test]
+fn the_demo_reboots_every_node_once_and_says_what_it_checked() {
+    let output = demo(&["--speed", "8", "--nodes", "3", "--seed", "5"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for promise in [
+        "ok      every node that wanted a reboot had it: 4 of 4",
+        "ok      at most one node of a group was out at a time: control-plane: 1, default: 1",
+        "ok      each node had exactly one new boot: cp1: 1, n1: 1, n2: 1, n3: 1",
+        "ok      no budget was ever short of healthy pods: web and db",
+        "ok      every pod that should live lives: web: 7 of 7, db: 2 of 2",
+        "ok      the admin's cordon was left alone: n3 is still cordoned",
+        "ok      nothing of it is left behind: no lock, no record",
+    ] {
+        assert!(text.contains(promise), "{promise}\nis not in\n{text}");
+    }
+    assert!(
+        text.contains("is held up by PodDisruptionBudget default/db"),
+        "{text}"
+    );
+    assert!(
+        !text.contains('\u{1b}'),
+        "escape sequences, and no terminal: {text}"
+    );
+}
+
+#[test]
+fn two_nodes_are_enough() {
+    let output = demo(&["--speed", "10", "--nodes", "2"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+}
+
+#[test]
+fn what_cannot_be_shown_is_refused() {
+    for args in [
+        &["--nodes", "1"][..],
+        &["--speed", "0"],
+        &["--serve", "0.0.0.0:8001"],
+    ] {
+        let output = demo(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
+    }
+}
+
+/// A demo that serves, and what it has said up to a line.
+struct Serving {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+    kubeconfig: String,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Serving {
+    fn start(args: &[&str]) -> Self {
+        let mut child = demo(&["--serve"])
+            .args(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut serving = Self {
+            child,
+            lines,
+            kubeconfig: String::new(),
+        };
+        let line = serving.until("export KUBECONFIG=");
+        serving.kubeconfig = line.split_once('=').unwrap().1.to_owned();
+        serving
+    }
+
+    /// Reads up to the line that has this in it.
+    fn until(&mut self, text: &str) -> String {
+        let found = self
+            .lines
+            .by_ref()
+            .map(Result::unwrap)
+            .find(|line| line.contains(text));
+        found.unwrap_or_else(|| panic!("the demo ended and never said {text:?}"))
+    }
+
+    fn kubectl(&self, args: &[&str]) -> Command {
+        let binaries = Binaries::find_or_build().unwrap();
+        let mut command = Command::new(binaries.path(Program::Kubectl));
+        command
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env(
+                "KUBECACHEDIR",
+                std::path::Path::new(&self.kubeconfig).with_file_name("kubectl"),
+            )
+            .args(args);
+        command
+    }
+
+    fn said(&self, args: &[&str]) -> String {
+        let output: Output = self.kubectl(args).output().unwrap();
+        assert!(output.status.success(), "kubectl {args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+#[test]
+fn kubectl_sees_the_demo_and_drains_in_it() {
+    let mut demo = Serving::start(&["--speed", "8", "--nodes", "2"]);
+    let mut watch = demo
+        .kubectl(&["get", "nodes", "-w"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let watched = BufReader::new(watch.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    let cordoned = watched
+        .into_iter()
+        .find(|line| line.starts_with("n1") && line.contains("SchedulingDisabled"));
+    assert!(
+        cordoned.is_some(),
+        "kubectl get nodes -w never showed n1 cordoned"
+    );
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+
+    demo.until("the cluster goes on");
+    let nodes = demo.said(&["get", "nodes"]);
+    assert!(nodes.starts_with("NAME"), "{nodes}");
+    assert_eq!(nodes.lines().count(), 4, "{nodes}");
+    let described = demo.said(&["describe", "node", "n1"]);
+    assert!(described.contains("MaintenancePlanned"), "{described}");
+    assert!(described.contains("Rebooted"), "{described}");
+    // Two nodes and a budget of web's: its pods go two by two.
+    let drain = [
+        "drain",
+        "n1",
+        "--ignore-daemonsets",
+        "--delete-emptydir-data",
+        "--timeout=60s",
+    ];
+    let drained = demo.said(&drain);
+    assert!(drained.contains("node/n1 drained"), "{drained}");
+    demo.said(&["uncordon", "n1"]);
+    demo.said(&["wait", "--for=condition=Ready", "node/n1", "--timeout=30s"]);
+}
+
+#[test]
+fn a_sentinel_touched_while_the_demo_serves_reboots_its_node_again() {
+    let mut demo = Serving::start(&["--speed", "8", "--nodes", "2"]);
+    let sentinel = demo
+        .until("  n1  ")
+        .split_whitespace()
+        .nth(1)
+        .unwrap()
+        .to_owned();
+    demo.until("the cluster goes on");
+    std::fs::write(&sentinel, "once more").unwrap();
+    demo.until("done: Rebooted, boot n1#2 → boot n1#3");
+}
