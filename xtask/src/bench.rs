@@ -27,6 +27,13 @@ struct Bench {
 /// Every bench program; a new one is added here.
 const BENCHES: &[Bench] = &[
     Bench {
+        package: "dogwatch-coordinator",
+        target: "coordinator",
+        // It has the binary that it measures built by itself, in the profile that is shipped.
+        profile: "quick",
+        real: true,
+    },
+    Bench {
         package: "dogwatch-sim",
         target: "drain",
         profile: "quick",

@@ -30,7 +30,7 @@ const SHIPPED: [&str; 2] = [
 
 /// A control plane on loan. Given back, it fails the test if a coordinator was refused in it.
 pub struct Plane {
-    plane: Option<ControlPlane>,
+    lent: Option<ControlPlane>,
     /// What stood in the audit log before this test.
     before: usize,
     /// An API server that has just started refuses what it will allow once it has read the roles.
@@ -50,7 +50,7 @@ impl Plane {
         };
         Self {
             before: audit_log(&plane).len(),
-            plane: Some(plane),
+            lent: Some(plane),
             had_outage: AtomicBool::new(false),
             _permit: permit,
         }
@@ -85,14 +85,14 @@ async fn start() -> ControlPlane {
 impl Deref for Plane {
     type Target = ControlPlane;
     fn deref(&self) -> &ControlPlane {
-        self.plane.as_ref().expect("given back only when dropped")
+        self.lent.as_ref().expect("given back only when dropped")
     }
 }
 
 impl Drop for Plane {
     fn drop(&mut self) {
         // After a failed test nobody knows what state it is in.
-        if let Some(plane) = self.plane.take()
+        if let Some(plane) = self.lent.take()
             && !std::thread::panicking()
         {
             let log = audit_log(&plane);

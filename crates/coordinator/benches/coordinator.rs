@@ -1,0 +1,269 @@
+//! The coordinator's own figures of specification §9, on the program as it is shipped and against a
+//! real API server: how soon it asks for the lock, what it costs while it has nothing to do, how
+//! large it is.
+
+#[path = "../tests/real/support/api.rs"]
+#[expect(dead_code, reason = "the tests watch, this only asks")]
+mod api;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use dogwatch_testbed::ControlPlane;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Child;
+
+use api::Api;
+
+/// How often the way from the sentinel to the lock is measured, each time with a new process.
+const RUNS: usize = 15;
+/// How long a coordinator is left alone before its memory is read: past its first list and reports.
+const LEFT_ALONE: Duration = Duration::from_secs(3);
+/// How long anything awaited may take.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+const NODES: &str = "/api/v1/nodes";
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases";
+const NODE: &str = "bench";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let program = shipped();
+    let plane = ControlPlane::builder()
+        .controllers([])
+        .start()
+        .await
+        .expect("the real control plane starts");
+    let client = dogwatch_k8s::connect::connect_by(plane.kubeconfig())
+        .await
+        .expect("a kubeconfig");
+    let bench = Bench {
+        api: Api(client),
+        plane,
+        program,
+    };
+    bench
+        .api
+        .create(
+            "/api/v1/namespaces",
+            &json!({ "metadata": { "name": "dogwatch" } }),
+        )
+        .await;
+    bench.size();
+    bench.memory().await;
+    bench.lock_requests().await;
+}
+
+/// Builds what users get. Not the binary that cargo builds beside this bench: what the tests depend
+/// on turns features of shared dependencies on.
+fn shipped() -> PathBuf {
+    let cargo = Command::new(env!("CARGO"))
+        .args([
+            "build",
+            "--release",
+            "--package",
+            "dogwatch-coordinator",
+            "--bin",
+            "dogwatch-coordinator",
+        ])
+        .args(["--quiet", "--message-format=json"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("cargo runs");
+    assert!(cargo.status.success(), "cargo ended with {}", cargo.status);
+    let messages = String::from_utf8(cargo.stdout).expect("cargo writes UTF-8");
+    let built = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "dogwatch-coordinator")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    built.expect("cargo names what it has built")
+}
+
+struct Bench {
+    api: Api,
+    plane: ControlPlane,
+    program: PathBuf,
+}
+
+/// A coordinator that has seen its Node.
+struct Running {
+    child: Child,
+    host: TempDir,
+}
+
+impl Bench {
+    fn size(&self) {
+        let bytes = fs::metadata(&self.program).expect("it was built").len();
+        let megabytes = number(bytes) / 1e6;
+        figure(
+            "coordinator, stripped",
+            &format!("{megabytes:.2} MB"),
+            "≤ 10 MB",
+            megabytes <= 10.0,
+        );
+    }
+
+    async fn memory(&self) {
+        let running = self.start().await;
+        tokio::time::sleep(LEFT_ALONE).await;
+        let rollup = format!(
+            "/proc/{}/smaps_rollup",
+            running.child.id().expect("it runs")
+        );
+        let rollup = fs::read_to_string(rollup).expect("our own child");
+        let resident = mebibytes(&rollup, "Rss:");
+        let anonymous = mebibytes(&rollup, "Anonymous:");
+        figure(
+            "idle coordinator: RSS",
+            &format!("{resident:.2} MiB"),
+            "≤ 8 MiB",
+            resident <= 8.0,
+        );
+        figure(
+            "idle coordinator: anonymous",
+            &format!("{anonymous:.2} MiB"),
+            "≤ 2 MiB",
+            anonymous <= 2.0,
+        );
+        self.clean(running).await;
+    }
+
+    async fn lock_requests(&self) {
+        let mut first = Vec::new();
+        let mut later = Vec::new();
+        for _ in 0..RUNS {
+            self.api.delete(LEASES).await;
+            first.push(self.lock_request().await);
+            self.free().await;
+            later.push(self.lock_request().await);
+        }
+        say("sentinel → lock request", &later);
+        // Its Lease has to be made first; that happens once in a group's life.
+        eprintln!(
+            "the same for a group's first reboot ever: {}",
+            spread(&first)
+        );
+    }
+
+    /// From just before the sentinel is made to when the API server has the request.
+    async fn lock_request(&self) -> Duration {
+        let running = self.start().await;
+        let mark = self.plane.audit_mark().await.expect("an audit log");
+        let made = SystemTime::now();
+        fs::write(running.host.path().join("reboot-needed"), "new kernel").expect("a file");
+        let asked = tokio::time::timeout(PATIENCE, async {
+            loop {
+                let entries = self.plane.audit_since(mark).await.expect("an audit log");
+                let bid = entries
+                    .into_iter()
+                    .find(|entry| entry.verb == "patch" && entry.resource == "leases");
+                if let Some(bid) = bid {
+                    return bid.received.parse::<jiff::Timestamp>().expect("RFC 3339");
+                }
+            }
+        });
+        let asked = SystemTime::from(asked.await.expect("it asks"));
+        self.clean(running).await;
+        asked.duration_since(made).expect("one clock for both")
+    }
+
+    /// A Node, and its coordinator once that has seen it.
+    async fn start(&self) -> Running {
+        self.api
+            .create(NODES, &json!({ "metadata": { "name": NODE } }))
+            .await;
+        let host = tempfile::tempdir().expect("a folder");
+        let sentinel = format!("--sentinel={}", host.path().join("reboot-needed").display());
+        let mut child = tokio::process::Command::new(&self.program)
+            .env("KUBECONFIG", self.plane.kubeconfig())
+            .args([
+                "--node-name",
+                NODE,
+                "--reboot-command=true",
+                "--listen=127.0.0.1:0",
+                &sentinel,
+            ])
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("it was built");
+        let mut log = BufReader::new(child.stderr.take().expect("asked for above")).lines();
+        let idle = async {
+            while let Some(line) = log.next_line().await.expect("it logs UTF-8") {
+                if line.contains("NoRebootWanted") {
+                    break;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, idle)
+            .await
+            .expect("it sees its Node");
+        // What it logs from now on goes nowhere, as where nobody reads a pod's log.
+        tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
+        Running { child, host }
+    }
+
+    async fn clean(&self, mut running: Running) {
+        running.child.kill().await.expect("a child can be killed");
+        self.api.delete(&format!("{NODES}/{NODE}")).await;
+    }
+
+    /// Takes the lock away from the coordinator that was killed with it.
+    async fn free(&self) {
+        let annotations = json!({ "dogwatch.dev/holder": null });
+        let free = json!({ "metadata": { "annotations": annotations }, "spec": { "holderIdentity": null } });
+        self.api
+            .merge(&format!("{LEASES}/dogwatch-default-0"), &free)
+            .await;
+    }
+}
+
+fn say(what: &str, taken: &[Duration]) {
+    let kept = median(taken) <= Duration::from_millis(10);
+    figure(what, &spread(taken), "≤ 10 ms", kept);
+}
+
+fn median(taken: &[Duration]) -> Duration {
+    let mut taken = taken.to_vec();
+    taken.sort_unstable();
+    taken[taken.len() / 2]
+}
+
+fn spread(taken: &[Duration]) -> String {
+    let milliseconds = |taken: Duration| taken.as_secs_f64() * 1e3;
+    let most = taken.iter().copied().max().unwrap_or_default();
+    let (median, most) = (milliseconds(median(taken)), milliseconds(most));
+    format!("median {median:.1} ms, max {most:.1} ms of {}", taken.len())
+}
+
+/// One line of what `/proc` tells in kibibytes.
+fn mebibytes(rollup: &str, field: &str) -> f64 {
+    let line = rollup
+        .lines()
+        .find_map(|line| line.strip_prefix(field))
+        .expect("a field of smaps_rollup");
+    let kibibytes = line
+        .split_whitespace()
+        .next()
+        .and_then(|text| text.parse().ok())
+        .expect("a number");
+    number(kibibytes) / 1024.0
+}
+
+fn number(count: u64) -> f64 {
+    u32::try_from(count).expect("below 4 Gi").into()
+}
+
+/// One line for `cargo xtask bench`.
+fn figure(what: &str, measured: &str, reach: &str, kept: bool) {
+    println!(
+        "{}",
+        json!({ "what": what, "measured": measured, "reach": reach, "kept": kept })
+    );
+}
