@@ -21,8 +21,8 @@ const DIFFERENCES: &[Difference] = &[
     Difference {
         forgive: |answer| {
             each_field(answer, "columnDefinitions", |columns| {
-                without(columns, "description")
-            })
+                without(columns, "description");
+            });
         },
         why: "the columns' descriptions are the documentation of the fields, and kubectl does not show them in a table",
     },
@@ -38,32 +38,32 @@ const DIFFERENCES: &[Difference] = &[
     Difference {
         forgive: |answer| {
             each_field(answer, "causes", |causes| {
-                causes.as_array_mut().into_iter().for_each(Vec::dedup)
-            })
+                causes.as_array_mut().into_iter().for_each(Vec::dedup);
+            });
         },
         why: "the real server's validation finds the same fault several times over",
     },
     Difference {
         forgive: |answer| {
             each_field(answer, "message", |message| {
-                cut(message, "previously negative)")
-            })
+                cut(message, "previously negative)");
+            });
         },
         why: "behind it the real server prints two Go structs and their difference",
     },
     Difference {
         forgive: |answer| {
             each_field(answer, "message", |message| {
-                cut(message, "continue key is not valid")
-            })
+                cut(message, "continue key is not valid");
+            });
         },
         why: "a token is opaque, and so is what is wrong with it",
     },
     Difference {
         forgive: |answer| {
             each_field(answer, "message", |message| {
-                cut(message, "cannot be handled as a")
-            })
+                cut(message, "cannot be handled as a");
+            });
         },
         why: "the rest names Go types and a line of the real server's source",
     },

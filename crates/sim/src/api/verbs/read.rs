@@ -43,6 +43,7 @@ pub(crate) fn revision(request: &Request) -> Result<Option<u64>> {
 }
 
 /// A version that is no number, as a get and a watch refuse it: less politely than a list.
+#[allow(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
 pub(crate) fn impolite(why: ApiError) -> ApiError {
     let why = why.message.trim_start_matches("invalid resource version: ");
     ApiError::plain(500, why)
