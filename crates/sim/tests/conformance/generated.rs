@@ -180,44 +180,45 @@ impl Kind {
     fn object(self, content: Content) -> Value {
         let mut object = json!({ "apiVersion": self.api_version(), "kind": format!("{self:?}"),
             "metadata": { "name": "{ns}-x" } });
-        let mut set = |path: &[&str], value: Value| {
-            let place = path
-                .iter()
-                .fold(&mut object, |place, field| &mut place[*field]);
-            *place = value;
-        };
-        if let Some(label) = content.label {
-            set(&["metadata", "labels", "l"], label.into());
-        }
-        if let Some(annotation) = content.annotation {
-            set(
-                &["metadata", "annotations", "example.com/a"],
-                annotation.into(),
-            );
-        }
-        if content.finalizer {
-            set(&["metadata", "finalizers"], json!(["example.com/f"]));
-        }
-        let (one, two) = (content.one, content.two);
-        match self {
-            Self::Lease => {
-                one.map(|one| set(&["spec", "holderIdentity"], one.into()));
-                two.map(|two| set(&["spec", "leaseTransitions"], two.len().into()));
-            }
-            Self::ConfigMap => {
-                one.map(|one| set(&["data", "one"], one.into()));
-                two.map(|two| set(&["data", "two"], two.into()));
-            }
-            Self::Node => {
-                one.map(|one| set(&["spec", "unschedulable"], (one == "a").into()));
-                two.map(|two| set(&["metadata", "annotations", "two"], two.into()));
-            }
-            Self::Pod => {
-                one.map(|one| set(&["metadata", "labels", "one"], one.into()));
-                two.map(|two| set(&["metadata", "annotations", "two"], two.into()));
-            }
-        }
+        let meta: [&[&str]; 2] = [
+            &["metadata", "labels", "l"],
+            &["metadata", "annotations", "a"],
+        ];
+        set(&mut object, meta[0], content.label.map(Value::from));
+        set(&mut object, meta[1], content.annotation.map(Value::from));
+        let finalizers = content.finalizer.then(|| json!(["example.com/f"]));
+        set(&mut object, &["metadata", "finalizers"], finalizers);
+        let ([first, second], [one, two]) = self.fields(content);
+        set(&mut object, first, one);
+        set(&mut object, second, two);
         object
+    }
+
+    /// The two fields over which writers meet, and what they become.
+    fn fields(self, content: Content) -> ([&'static [&'static str]; 2], [Option<Value>; 2]) {
+        let (one, two) = (content.one, content.two);
+        let texts = [one.map(Value::from), two.map(Value::from)];
+        match self {
+            Self::Lease => (
+                [&["spec", "holderIdentity"], &["spec", "leaseTransitions"]],
+                [one.map(Value::from), two.map(|two| two.len().into())],
+            ),
+            Self::ConfigMap => ([&["data", "one"], &["data", "two"]], texts),
+            Self::Node => (
+                [
+                    &["spec", "unschedulable"],
+                    &["metadata", "annotations", "two"],
+                ],
+                [one.map(|one| (one == "a").into()), two.map(Value::from)],
+            ),
+            Self::Pod => (
+                [
+                    &["metadata", "labels", "one"],
+                    &["metadata", "annotations", "two"],
+                ],
+                texts,
+            ),
+        }
     }
 
     /// The object as a plain create or a PUT needs it: whole.
@@ -228,6 +229,13 @@ impl Kind {
                 json!({ "nodeName": "n", "containers": [{ "name": "c", "image": "i" }] });
         }
         object
+    }
+}
+
+fn set(object: &mut Value, path: &[&str], value: Option<Value>) {
+    if let Some(value) = value {
+        let place = path.iter().fold(object, |place, field| &mut place[*field]);
+        *place = value;
     }
 }
 
@@ -260,7 +268,6 @@ impl Act {
     fn step(&self, kind: Kind) -> Step {
         match self {
             Self::Create => post(kind.collection(), kind.whole(START)),
-            Self::Get => get(kind.one()),
             Self::List => get(format!(
                 "{}?fieldSelector=metadata.name={{ns}}-x",
                 kind.collection()
@@ -302,7 +309,8 @@ impl Act {
                 let body = json!({ "status": { "conditions": [condition] } });
                 patch(form, format!("{}/status", kind.one()), body)
             }
-            Self::Status(_, _) => get(kind.one()),
+            // A kind without a status is read in its place.
+            Self::Get | Self::Status(_, _) => get(kind.one()),
             Self::Delete(version, uid, grace) => {
                 let mut body = json!({});
                 if let Some(version) = version.version() {
