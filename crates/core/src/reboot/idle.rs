@@ -58,6 +58,13 @@ fn quiet(ctx: &Context<'_>) -> Step {
         return unlabel(ctx);
     }
     let step = Step::new(reason::IDLE, idle_text(ctx));
+    if let Some(last) = triggers::served_no_more(ctx) {
+        let patch = NodePatch {
+            last: Some(last),
+            ..untouched(ctx)
+        };
+        return step.act(Action::PatchNode(Box::new(patch)));
+    }
     match ctx
         .node
         .request
@@ -75,18 +82,26 @@ fn quiet(ctx: &Context<'_>) -> Step {
 /// The record was taken away by hand: whoever leaves the lock must not call us.
 fn unlabel(ctx: &Context<'_>) -> Step {
     let patch = NodePatch {
-        resource_version: ctx.node.resource_version.clone(),
-        unschedulable: None,
-        record: RecordChange::Remove,
         waiting_label: Some(false),
-        last: None,
-        remove_request: false,
+        ..untouched(ctx)
     };
     Step::new(
         reason::IDLE,
         "nothing wants a reboot; removing the label of one that waits",
     )
     .act(Action::PatchNode(Box::new(patch)))
+}
+
+/// A patch of a Node without a record that changes nothing yet.
+fn untouched(ctx: &Context<'_>) -> NodePatch {
+    NodePatch {
+        resource_version: ctx.node.resource_version.clone(),
+        unschedulable: None,
+        record: RecordChange::Remove,
+        waiting_label: None,
+        last: None,
+        remove_request: false,
+    }
 }
 
 fn idle_text(ctx: &Context<'_>) -> String {

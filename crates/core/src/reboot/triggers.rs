@@ -8,6 +8,9 @@ use crate::Now;
 /// The source of a request on the Node.
 pub const REQUEST: &str = "request";
 
+/// The source of a sentinel command.
+pub const COMMAND: &str = "command";
+
 /// What wants a reboot now: sentinels that are there and were not served, and a request whose time
 /// has come.
 pub fn wanted(seen: &Seen, node: &NodeSeen, now: Now) -> Wanted {
@@ -81,6 +84,18 @@ pub(super) fn survivors(ctx: &Context<'_>) -> Vec<String> {
         .collect()
 }
 
+/// The last reboot, without what it served of a command that says "not needed" now. A file that is
+/// made anew is another file; but the output of a command, which may be nothing at all, is the same
+/// each time, and what it asks for after that is a new wish. `None`: nothing to take back.
+pub(super) fn served_no_more(ctx: &Context<'_>) -> Option<LastReboot> {
+    let last = ctx.node.last.get()?;
+    let mut triggers = ctx.seen.host.triggers.iter();
+    let absent =
+        triggers.any(|trigger| trigger.source == COMMAND && trigger.state == TriggerState::Absent);
+    let mut last = last.clone();
+    (absent && last.fingerprints.remove(COMMAND).is_some()).then_some(last)
+}
+
 /// Sentinels that could not be read, with the reason.
 pub(super) fn unknowns(ctx: &Context<'_>) -> Vec<String> {
     ctx.seen
@@ -101,6 +116,14 @@ pub(super) fn still_wanted(ctx: &Context<'_>, serves: &[&str]) -> bool {
         return true;
     }
     if serves.contains(&REQUEST) && matches!(ctx.node.request, Parsed::Bad { .. }) {
+        return true;
+    }
+    // A process that has just started knows nothing of its command before the first run has ended.
+    let silent = |source: &str| {
+        let mut triggers = ctx.seen.host.triggers.iter();
+        triggers.all(|trigger| trigger.source != source)
+    };
+    if serves.contains(&COMMAND) && silent(COMMAND) {
         return true;
     }
     ctx.seen.host.triggers.iter().any(|trigger| {

@@ -165,6 +165,53 @@ fn a_trigger_that_survived_its_boot_causes_no_other_until_it_is_touched_anew() {
     );
 }
 
+fn command(state: TriggerState) -> TriggerSeen {
+    TriggerSeen {
+        source: "command".into(),
+        state,
+    }
+}
+
+#[test]
+fn a_command_that_said_no_since_asks_anew_however_alike_its_words() {
+    let same = || TriggerState::Present {
+        fingerprint: print("output of nothing"),
+        reason: String::new(),
+    };
+    let mut seen = idle();
+    let served = [("command", "output of nothing"), (SENTINEL, "z")];
+    set(&mut seen, |node| node.last = Parsed::Is(last(&served)));
+    seen.host.triggers = vec![command(same())];
+    assert_eq!(decide(&seen, &config(), now(5)).actions, [], "it survived");
+    seen.host.triggers = vec![absent(), command(TriggerState::Absent)];
+    let gone = decide(&seen, &config(), now(5));
+    let patch = patch(&gone);
+    let kept = patch.last.clone().unwrap();
+    assert_eq!(patch.record, RecordChange::Remove);
+    assert_eq!(kept, last(&[(SENTINEL, "z")]), "nothing else changes");
+    set(&mut seen, |node| node.last = Parsed::Is(kept));
+    assert_eq!(decide(&seen, &config(), now(5)).actions, [], "once");
+    seen.host.triggers = vec![command(same())];
+    let anew = decide(&seen, &config(), now(5));
+    assert_eq!(written(&anew).phase, Phase::Waiting);
+}
+
+#[test]
+fn a_command_that_a_new_process_has_not_run_yet_has_not_said_no() {
+    for phase in [Phase::Waiting, Phase::Draining] {
+        let mut seen = super::kit::seen(phase);
+        set_record(&mut seen, |record| {
+            record.serves = [("command".to_owned(), print("a"))].into();
+        });
+        seen.host.triggers = vec![absent()];
+        let early = decide(&seen, &config(), now(5));
+        assert_ne!(early.because.reason, reason::TRIGGER_GONE, "{phase:?}");
+        seen.host.triggers.push(command(TriggerState::Absent));
+        let then = decide(&seen, &config(), now(5));
+        assert_eq!(then.because.reason, reason::TRIGGER_GONE, "{phase:?}");
+    }
+}
+
 #[test]
 fn a_survivor_stays_served_after_the_next_reboot_for_another_reason() {
     let mut seen = finished();
