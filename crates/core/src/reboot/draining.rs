@@ -1,5 +1,6 @@
 //! Phase `draining`: cordoned, the lock held, pods leaving. Source: specification §2.3.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::action::{Action, Look, NodePatch};
@@ -9,7 +10,7 @@ use super::step::{Step, set};
 use super::undo::{self, Lock};
 use super::{Context, reason, triggers};
 use crate::decision::Severity;
-use crate::drain::Progress;
+use crate::drain::{Blocked, Progress};
 
 pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
     if let Some(step) = obstacle(ctx, record) {
@@ -72,7 +73,33 @@ fn progress(ctx: &Context<'_>, record: &Record) -> Step {
         let text = format!("not drained within {allowed:?}: {left}");
         return past(ctx, record, reason::DRAIN_TIMED_OUT, text);
     };
-    under_way(drain, record.deleting, ctx.now.mono).wake(deadline, "the drain's deadline")
+    let step = under_way(drain, record.deleting, ctx.now.mono);
+    let step = step.wake(deadline, "the drain's deadline");
+    note_budgets(ctx, record, drain, step)
+}
+
+/// The return needs the budgets of every pod that left, and the process that saw it leave may not
+/// live to tell: so they are written down as soon as they are known.
+fn note_budgets(ctx: &Context<'_>, record: &Record, drain: &DrainSeen, step: Step) -> Step {
+    let budgets = all_budgets(record, drain);
+    if budgets.len() == record.budgets.len() {
+        return step;
+    }
+    let noted = Record {
+        budgets,
+        ..record.clone()
+    };
+    step.patch(ctx, noted)
+}
+
+/// Those that were written down, by this process or one before, and those that this drain saw.
+fn all_budgets(record: &Record, drain: &DrainSeen) -> Vec<String> {
+    let all: BTreeSet<&String> = record
+        .budgets
+        .iter()
+        .chain(&drain.progress.covered_by)
+        .collect();
+    all.into_iter().cloned().collect()
 }
 
 /// Deleting the rest has as long again.
@@ -93,15 +120,50 @@ fn under_way(drain: &DrainSeen, delete: bool, now: Duration) -> Step {
         return Step::new(reason::DRAINING, text);
     }
     let step = Step::new(reason::DRAIN_BLOCKED, text);
-    drain.progress.blocked.iter().fold(step, |step, blocked| {
-        let worth_saying = blocked.since + BLOCK_WORTH_SAYING;
+    let causes = causes(&drain.progress.blocked);
+    causes.into_iter().fold(step, |step, (cause, since)| {
+        let worth_saying = since + BLOCK_WORTH_SAYING;
         if now < worth_saying {
             return step.wake(worth_saying, "a blocked pod to be worth saying");
         }
-        let message = format!("{}: {}", blocked.pod, blocked.message);
-        step.event(Severity::Warning, reason::DRAIN_BLOCKED, message)
+        step.event(Severity::Warning, reason::DRAIN_BLOCKED, cause)
     })
 }
+
+/// What holds pods up, and since when: the first pod for each budget, however many it covers. Two
+/// hundred pods of one budget are no two hundred Events; and what stands at a time must stay well
+/// below what the writer of Events remembers, or it would say it again for ever.
+fn causes(blocked: &[Blocked]) -> Vec<(String, Duration)> {
+    let mut first: BTreeMap<String, &Blocked> = BTreeMap::new();
+    for one in blocked {
+        let known = first.entry(cause(one)).or_insert(one);
+        if one.since < known.since {
+            *known = one;
+        }
+    }
+    let mut first: Vec<&Blocked> = first.into_values().collect();
+    first.sort_by_key(|one| one.since);
+    let said = first.iter().take(CAUSES_SAID);
+    said.map(|one| (format!("{}: {}", one.pod, one.message), one.since))
+        .collect()
+}
+
+/// What makes it the same: the budgets; where none is known, the server's words.
+fn cause(blocked: &Blocked) -> String {
+    let names: Vec<String> = blocked
+        .budgets
+        .iter()
+        .map(crate::drain::BudgetNumbers::full_name)
+        .collect();
+    if names.is_empty() {
+        blocked.message.clone()
+    } else {
+        names.join(", ")
+    }
+}
+
+/// How many causes are Events of their own; the condition names one and the number of pods.
+const CAUSES_SAID: usize = 10;
 
 /// A budget that frees within this time is no news.
 const BLOCK_WORTH_SAYING: Duration = Duration::from_secs(10);
@@ -164,7 +226,7 @@ pub(super) fn rebooting(
         attempts: record.attempts + 1,
         message: text.clone(),
         serves,
-        budgets: drain.progress.covered_by.clone(),
+        budgets: all_budgets(record, drain),
         ..record.clone()
     };
     let patch: NodePatch = set(ctx, record);

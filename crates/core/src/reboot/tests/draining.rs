@@ -296,6 +296,28 @@ fn the_record_keeps_the_budgets_of_this_drain_and_every_trigger_it_serves() {
 }
 
 #[test]
+fn budgets_are_written_down_while_the_drain_goes_on_and_a_new_run_adds_to_them() {
+    let mut seen = seen(Phase::Draining);
+    let mut drain = one_pod_left();
+    drain.progress.covered_by = vec!["a/pdb".into()];
+    seen.drain = Some(drain.clone());
+    let first = decide(&seen, &config(), now(10));
+    assert_eq!(written(&first).budgets, ["a/pdb"]);
+    assert_eq!(written(&first).since, wall(0), "the phase goes on");
+
+    // The process that saw the pods of `a/gone` leave is no more.
+    set_record(&mut seen, |record| {
+        record.budgets = vec!["a/gone".into(), "a/pdb".into()];
+    });
+    assert_eq!(decide(&seen, &config(), now(10)).actions, []);
+    drain.progress.waiting.clear();
+    seen.drain = Some(drain);
+    let last = decide(&seen, &config(), now(20));
+    assert_eq!(written(&last).phase, Phase::Rebooting);
+    assert_eq!(written(&last).budgets, ["a/gone", "a/pdb"]);
+}
+
+#[test]
 fn a_budget_that_blocks_for_ten_seconds_is_an_event_and_named_with_its_numbers() {
     let mut drain = one_pod_left();
     let numbers = crate::drain::BudgetNumbers {
@@ -324,6 +346,36 @@ fn a_budget_that_blocks_for_ten_seconds_is_an_event_and_named_with_its_numbers()
         &decide(&with(drain), &config(), now(15)),
         reason::DRAIN_BLOCKED
     ));
+}
+
+#[test]
+fn however_many_pods_are_held_up_few_events_stand_at_a_time() {
+    let blocked = |n: usize, budget: &str| crate::drain::Blocked {
+        pod: crate::drain::PodRef {
+            namespace: "a".into(),
+            name: format!("p{n}"),
+            uid: format!("u{n}"),
+        },
+        message: format!("{budget} would be violated"),
+        budgets: Vec::new(),
+        since: std::time::Duration::from_secs(1 + u64::try_from(200 - n).unwrap()),
+    };
+    let events = |budget: fn(usize) -> String| {
+        let mut drain = one_pod_left();
+        drain.progress.blocked = (0..200).map(|n| blocked(n, &budget(n))).collect();
+        let decision = decide(&with(drain), &config(), now(300));
+        let events = decision.report.events.into_iter();
+        events
+            .filter(|event| event.reason == reason::DRAIN_BLOCKED)
+            .map(|event| event.message)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        events(|_| "one".into()),
+        ["a/p199: one would be violated"],
+        "the one that is held up for the longest"
+    );
+    assert_eq!(events(|n| format!("budget {n}")).len(), 10);
 }
 
 #[test]
