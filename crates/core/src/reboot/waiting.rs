@@ -8,6 +8,7 @@ use super::record::{Phase, Record};
 use super::seen::HolderSeen;
 use super::step::{Step, set};
 use super::{Context, group, reason, triggers, undo};
+use crate::decision::Severity;
 use crate::limit::Limit;
 use crate::lock::{self, Bid, Budget, LeaseSeen, LockRecord, Standing, Verdict};
 use crate::name::GroupName;
@@ -79,7 +80,8 @@ fn forget_lease(ctx: &Context<'_>, record: &Record) -> Step {
 /// How long a wait for the lock is nothing to speak of: a few reboots of others.
 const LONG_WAIT: Duration = Duration::from_hours(1);
 
-/// A group that is blocked for long is an Event.
+/// A group that is blocked for long is an Event, once: who is in the way changes with each handover,
+/// and stands on the condition.
 fn long_wait(ctx: &Context<'_>, record: &Record, step: Step) -> Step {
     let passes = [reason::BIDDING, reason::SETTLING_BID, reason::NOT_OUR_TURN];
     if passes.contains(&step.because.reason) || !step.actions.is_empty() {
@@ -87,7 +89,11 @@ fn long_wait(ctx: &Context<'_>, record: &Record, step: Step) -> Step {
     }
     match ctx.due(record, LONG_WAIT) {
         Some(at) => step.wake(at, "the wait to be long"),
-        None => step.warn(),
+        None => {
+            let text = "waits for the lock for more than an hour; condition MaintenancePlanned says who is in the way";
+            let why = step.because.reason;
+            step.event(Severity::Warning, why, text)
+        }
     }
 }
 

@@ -275,6 +275,17 @@ fn a_group_that_is_blocked_for_long_is_an_event() {
         &decide(&seen, &config(), now(3600)),
         reason::LOCK_HELD
     ));
+    let said = |holder: &str| {
+        let seen = waiting(vec![held(0, holder, &["coordinator/x"])]);
+        let events = decide(&seen, &config(), now(3600)).report.events;
+        let mut events = events.into_iter();
+        events.find(|event| event.reason == reason::LOCK_HELD)
+    };
+    assert_eq!(
+        said("n2"),
+        said("n3"),
+        "a thousand who wait say it once each, and not at each handover"
+    );
     let freed = LeaseSeen {
         freed_at: Some(Duration::from_hours(1)),
         ..free(0)
