@@ -1,7 +1,9 @@
 //! Performing actions: each one call, each answer taken in at once.
 
 use dogwatch_core::lock::{self, HolderId, LeaseSeen, LockRecord, Release};
-use dogwatch_core::reboot::{Action, CommandSeen, NodeFact, NodePatch, RecordChange};
+use dogwatch_core::reboot::{
+    Action, CommandSeen, NodeFact, NodePatch, NodeSeen, Phase, Record, RecordChange,
+};
 use dogwatch_k8s::lock::{BidOutcome, Leaving, ReleaseOutcome};
 use dogwatch_k8s::{Error, Kind, node};
 use tracing::{info, warn};
@@ -10,12 +12,17 @@ use super::facts::{self, Fact};
 use super::hands::{NotStarted, RebootEnd};
 use super::{Agent, Exit};
 
+/// What an action is called among the troubles.
+pub(super) const ACTING: &str = "acting";
+
 /// How an action ended.
 pub(super) enum Done {
     /// Something is different now: decide again.
     Changed,
     /// It did not work; decide again after a pause.
     Failed,
+    /// The API server will not have it; said, and tried again after a pause.
+    Refused,
     /// The loop ends.
     Exit(Exit),
 }
@@ -40,20 +47,41 @@ impl Agent {
         match node::patch_node(&self.client, &seen, patch).await {
             Ok(answer) => {
                 self.seen.run.answered(patch, self.clock.now());
-                if let (RecordChange::Remove, Some(last)) = (&patch.record, &patch.last) {
-                    self.watcher.finished(last);
-                    self.events.forget();
-                }
+                self.note_phase(seen.record.get(), patch);
                 self.take_node(&answer)
             }
-            Err(error) if error.kind() == Kind::Conflict => self.reread().await,
+            Err(error) if error.kind() == Kind::Conflict => self.reread(&seen, &error).await,
             Err(error) => self.failed("patch the Node", &error),
         }
     }
 
-    /// The Node has changed since it was seen: the newest view decides.
-    async fn reread(&mut self) -> Done {
+    /// What ended is counted; and what was said of one attempt is said of the next one too, which
+    /// may fail like it a day later.
+    fn note_phase(&mut self, before: Option<&Record>, patch: &NodePatch) {
+        let phase = |record: &Record| (record.phase, record.since);
+        match &patch.record {
+            RecordChange::Remove => {
+                self.events.forget();
+                if let (Some(_), Some(last)) = (before, &patch.last) {
+                    self.watcher.finished(last);
+                }
+            }
+            RecordChange::Set(record) => {
+                let begins = before.map(phase) != Some(phase(record));
+                if begins && record.phase == Phase::Draining {
+                    self.events.forget();
+                }
+            }
+        }
+    }
+
+    /// The Node has changed since it was seen: the newest view decides. If it has not, the conflict
+    /// is another one (a webhook's, say), and asking again at once would never end.
+    async fn reread(&mut self, seen: &NodeSeen, conflict: &Error) -> Done {
         match node::get_node(&self.client, &self.name).await {
+            Ok(Some(answer)) if version_of(&answer) == Some(&seen.resource_version) => {
+                self.failed("patch the Node", conflict)
+            }
             Ok(Some(answer)) => self.take_node(&answer),
             Ok(None) => self.take(Fact::Node(NodeFact::Gone)),
             Err(error) => self.failed("read the Node", &error),
@@ -218,8 +246,21 @@ impl Agent {
 
     fn failed(&mut self, what: &'static str, error: &Error) -> Done {
         self.watcher.api_failed(error);
-        warn!(error = error.in_words(), "failed to {what}");
-        Done::Failed
+        let words = error.in_words();
+        warn!(error = words, "failed to {what}");
+        match error.kind() {
+            Kind::Forbidden | Kind::Refused => {
+                let trouble = format!("cannot {what}: {words}");
+                self.seen.trouble.insert(ACTING, trouble);
+                Done::Refused
+            }
+            Kind::NotFound
+            | Kind::AlreadyExists
+            | Kind::Conflict
+            | Kind::Gone
+            | Kind::Throttled { .. }
+            | Kind::Transient => Done::Failed,
+        }
     }
 
     /// After a give-back, wait before the next bid; longer each time in a row.
@@ -227,4 +268,8 @@ impl Agent {
         let pause = lock::give_back_pause(lease.given_back.saturating_add(1), self.seen.run.jitter);
         self.seen.run.bid_after = over_budget.then(|| self.clock.now().mono + pause);
     }
+}
+
+fn version_of(node: &node::Node) -> Option<&String> {
+    node.metadata.resource_version.as_ref()
 }

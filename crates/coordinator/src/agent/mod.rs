@@ -25,7 +25,7 @@ use dogwatch_k8s::watch::Event as WatchEvent;
 use futures::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use self::act::Done;
+use self::act::{ACTING, Done};
 use self::facts::{Fact, first_sight, jitter, seed_of};
 pub use self::hands::{Hands, NotStarted, RebootEnd};
 use self::looks::{Eyes, Observers, Running};
@@ -188,8 +188,14 @@ impl Agent {
     async fn step(&mut self, decision: &Decision) -> Step {
         for action in &decision.actions {
             match self.perform(action).await {
-                Done::Changed => {}
+                Done::Changed => {
+                    self.seen.trouble.remove(ACTING);
+                }
                 Done::Failed => return Step::Pause,
+                Done::Refused => {
+                    self.report_refusal().await;
+                    return Step::Pause;
+                }
                 Done::Exit(exit) => return Step::Exit(exit),
             }
         }

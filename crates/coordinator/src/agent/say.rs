@@ -64,17 +64,33 @@ impl Agent {
             return Ok(());
         };
         let now = self.clock.now();
+        // Events live elsewhere and have rights of their own: the conditions do not wait for them.
+        let events = self.say_events(&seen.uid).await;
+        let writes = condition::to_write(&seen.conditions, &decision.report.conditions, now);
+        if !writes.is_empty() {
+            let answer = node::patch_conditions(&self.client, &seen, &writes, now).await?;
+            self.take_node(&answer);
+        }
+        events
+    }
+
+    async fn say_events(&mut self, node_uid: &str) -> Result<(), dogwatch_k8s::Error> {
         while let Some(event) = self.unsaid.first().cloned() {
-            self.events.say(&event, &seen.uid, now).await?;
+            let now = self.clock.now();
+            self.events.say(&event, node_uid, now).await?;
             self.unsaid.remove(0);
         }
-        let writes = condition::to_write(&seen.conditions, &decision.report.conditions, now);
-        if writes.is_empty() {
-            return Ok(());
-        }
-        let answer = node::patch_conditions(&self.client, &seen, &writes, now).await?;
-        self.take_node(&answer);
         Ok(())
+    }
+
+    /// What was refused is refused again until a person mends it: said before the next try, for
+    /// while there is something to do nothing else is said.
+    pub(super) async fn report_refusal(&mut self) {
+        let decision = self.decide();
+        self.announce(&decision);
+        if let Err(error) = self.report(&decision).await {
+            warn!(error = error.in_words(), "failed to report");
+        }
     }
 
     /// The last chance to say anything before the host goes down.
