@@ -87,14 +87,12 @@ fn long_wait(ctx: &Context<'_>, record: &Record, step: Step) -> Step {
     if passes.contains(&step.because.reason) || !step.actions.is_empty() {
         return step;
     }
-    match ctx.due(record, LONG_WAIT) {
-        Some(at) => step.wake(at, "the wait to be long"),
-        None => {
-            let text = "waits for the lock for more than an hour; condition MaintenancePlanned says who is in the way";
-            let why = step.because.reason;
-            step.event(Severity::Warning, why, text)
-        }
+    if let Some(at) = ctx.due(record, LONG_WAIT) {
+        return step.wake(at, "the wait to be long");
     }
+    let text = "waits for the lock for more than an hour; condition MaintenancePlanned says who is in the way";
+    let why = step.because.reason;
+    step.event(Severity::Warning, why, text)
 }
 
 /// Asks for the group's Leases to be watched; and for its size, where the maximum is a percentage.
