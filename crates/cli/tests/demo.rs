@@ -91,7 +91,10 @@ impl Serving {
             kubeconfig: String::new(),
         };
         let line = serving.until("export KUBECONFIG=");
-        serving.kubeconfig = line.split_once('=').unwrap().1.to_owned();
+        line.split_once('=')
+            .unwrap()
+            .1
+            .clone_into(&mut serving.kubeconfig);
         serving
     }
 

@@ -54,7 +54,9 @@ fn setup(seed: u64) -> Setup {
     setup.config.settle = Duration::from_secs(10);
     let mut web = Workload::new(WorkloadKind::ReplicaSet { replicas: 6 }, "web");
     web.stops_after = Some(Duration::from_secs(5));
-    web.budget = (seed % 4 == 0).then(|| Budget::MaxUnavailable("1".into()));
+    web.budget = seed
+        .is_multiple_of(4)
+        .then(|| Budget::MaxUnavailable("1".into()));
     setup.cluster.workloads = vec![web];
     setup
 }
@@ -145,7 +147,7 @@ impl Run {
                 && let Some(node) = untouched.pop()
             {
                 self.say(&format!("touch {node}"));
-                let path = if round % 2 == 0 {
+                let path = if round.is_multiple_of(2) {
                     "/run/reboot-needed"
                 } else {
                     "/var/lib/reboot-needed"
@@ -204,13 +206,13 @@ impl Run {
     }
 
     async fn apart(&mut self, users: Vec<String>, time: Duration) {
-        users
-            .iter()
-            .for_each(|user| self.stage.server.partition(user, true));
+        for user in &users {
+            self.stage.server.partition(user, true);
+        }
         self.pass(time).await;
-        users
-            .iter()
-            .for_each(|user| self.stage.server.partition(user, false));
+        for user in &users {
+            self.stage.server.partition(user, false);
+        }
     }
 
     /// Nothing goes wrong any more; everything has to come to its end.

@@ -81,7 +81,7 @@ pub async fn run(args: &DemoArgs) -> Result<(), Failure> {
     if let Some(serving) = &serving {
         screen.note(&serving.how_to(&demo))?;
     }
-    let finished = play(&mut demo, &mut screen, |demo| demo.is_over()).await?;
+    let finished = play(&mut demo, &mut screen, Demo::is_over).await?;
     if !finished {
         return Ok(());
     }

@@ -18,6 +18,7 @@ fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
 
 /// A Node.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the object's own")]
 pub struct NodeView {
     /// `spec.unschedulable`.
     pub cordoned: bool,

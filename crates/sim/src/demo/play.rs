@@ -149,8 +149,9 @@ impl Demo {
     fn fresh(&mut self) -> Vec<Told> {
         let folder = format!("{}/", self.config.folder.display());
         let mut told = self.timeline.fresh(&self.names);
-        told.iter_mut()
-            .for_each(|told| told.text = told.text.replace(&folder, ""));
+        for told in &mut told {
+            told.text = told.text.replace(&folder, "");
+        }
         told
     }
 

@@ -1,79 +1,60 @@
 //! Doing what a line says.
 
+use std::time::Duration;
+
 use http::Method;
 use serde_json::{Value, json};
 
-use super::command::Command;
-use super::stage::{Host, Stage};
+use super::command::{Deed, Trouble, Wish};
+use super::stage::{Host, Stage, coordinator_user};
 use crate::seed::Seed;
 use crate::world::annotation::STOPS_AFTER;
 use crate::world::cluster::Budget;
 
-/// What a command leaves for later.
-pub enum Later {
-    /// Nothing.
-    Nothing,
-    /// These are let in again after this time.
-    LetIn(std::time::Duration, Vec<String>),
+/// Users that are let in again after a time.
+pub struct LetIn {
+    /// After which time.
+    pub time: Duration,
+    /// Whom.
+    pub users: Vec<String>,
 }
 
-/// Does something that takes no time. Commands that wait, look or plan are the runner's.
-pub fn act(stage: &mut Stage, command: &Command) -> Result<Later, String> {
-    match command {
-        Command::Partition {
+/// Something goes wrong; what is to be mended later by itself is returned.
+pub fn trouble(stage: &Stage, trouble: &Trouble) -> Result<Option<LetIn>, String> {
+    match trouble {
+        Trouble::Partition {
             node,
             time,
             coordinator_only,
         } => {
             host(stage, node)?;
-            return Ok(apart(stage, stage.users_of(node, *coordinator_only), *time));
+            return Ok(Some(apart(
+                stage,
+                stage.users_of(node, *coordinator_only),
+                *time,
+            )));
         }
-        Command::ApiDown(time) => return Ok(apart(stage, stage.users(), *time)),
-        Command::LetIn(users) => users
-            .iter()
-            .for_each(|user| stage.server.partition(user, false)),
-        Command::Compact => stage.server.compact(),
-        Command::CutWatches(node) => {
-            let users = stage.users_of(node, true);
-            users
-                .iter()
-                .for_each(|user| stage.server.cut_watches(Some(user)));
+        Trouble::ApiDown(time) => return Ok(Some(apart(stage, stage.users(), *time))),
+        Trouble::LetIn(users) => {
+            for user in users {
+                stage.server.partition(user, false);
+            }
         }
-        Command::Fault(rule) => {
+        Trouble::Compact => stage.server.compact(),
+        Trouble::CutWatches(node) => stage.server.cut_watches(Some(&coordinator_user(node))),
+        Trouble::Fault(rule) => {
             host(stage, &rule.node)?;
             stage.faults.add(rule.clone());
         }
-        Command::BudgetsMayBreak => stage.checks.budgets_may_break = true,
-        Command::Touch { .. }
-        | Command::Remove { .. }
-        | Command::Break { .. }
-        | Command::Kill(_)
-        | Command::Hold(_)
-        | Command::Resume(_)
-        | Command::PowerOff(_)
-        | Command::PowerOn(_)
-        | Command::Clock { .. }
-        | Command::RebootCommand { .. } => on_host(stage, command)?,
-        Command::PatchNode { .. }
-        | Command::Request { .. }
-        | Command::DeleteNode(_)
-        | Command::Budget { .. }
-        | Command::Pod { .. } => person(stage, command)?,
-        Command::When(..)
-        | Command::After(..)
-        | Command::WaitUntil { .. }
-        | Command::Run(_)
-        | Command::Explain(_)
-        | Command::Expect(_) => return Err("this cannot be done here".into()),
     }
-    Ok(Later::Nothing)
+    Ok(None)
 }
 
-fn apart(stage: &Stage, users: Vec<String>, time: std::time::Duration) -> Later {
-    users
-        .iter()
-        .for_each(|user| stage.server.partition(user, true));
-    Later::LetIn(time, users)
+fn apart(stage: &Stage, users: Vec<String>, time: Duration) -> LetIn {
+    for user in &users {
+        stage.server.partition(user, true);
+    }
+    LetIn { time, users }
 }
 
 fn host<'a>(stage: &'a Stage, node: &str) -> Result<&'a Host, String> {
@@ -83,46 +64,35 @@ fn host<'a>(stage: &'a Stage, node: &str) -> Result<&'a Host, String> {
         .ok_or_else(|| format!("there is no machine {node:?}"))
 }
 
-fn on_host(stage: &Stage, command: &Command) -> Result<(), String> {
-    let coordinator = |node: &str| host(stage, node).map(|host| &host.coordinator);
-    match command {
-        Command::Touch { node, path, reason } => coordinator(node)?.disk.touch(path, reason),
-        Command::Remove { node, path } => coordinator(node)?.disk.remove(path),
-        Command::Break { node, path, why } => coordinator(node)?.disk.break_file(path, why),
-        Command::Kill(node) => coordinator(node)?.kill(),
-        Command::Hold(node) => coordinator(node)?.hold(),
-        Command::Resume(node) => coordinator(node)?.start_again(),
-        Command::RebootCommand { node, command } => coordinator(node)?.set_reboot_command(*command),
-        Command::Clock { node, ahead } => stage.set_clock(node, *ahead),
-        Command::PowerOff(node) => {
-            coordinator(node)?;
-            stage
-                .cluster
-                .kubelet(node)
-                .ok_or("there is no machine")?
-                .power_off();
-        }
-        Command::PowerOn(node) => {
-            coordinator(node)?;
+/// Something happens on a machine.
+pub fn on_host(stage: &Stage, node: &str, deed: &Deed) -> Result<(), String> {
+    let coordinator = &host(stage, node)?.coordinator;
+    let kubelet = stage.cluster.kubelet(node).ok_or("there is no machine")?;
+    match deed {
+        Deed::Touch { path, reason } => coordinator.disk.touch(path, reason),
+        Deed::Remove { path } => coordinator.disk.remove(path),
+        Deed::Break { path, why } => coordinator.disk.break_file(path, why),
+        Deed::Kill => coordinator.kill(),
+        Deed::Hold => coordinator.hold(),
+        Deed::Resume => coordinator.start_again(),
+        Deed::RebootCommand(command) => coordinator.set_reboot_command(*command),
+        Deed::Clock(ahead) => stage.set_clock(node, *ahead),
+        Deed::PowerOff => kubelet.power_off(),
+        Deed::PowerOn => {
             // Nothing else has this revision: no boot id comes twice.
             let revision = stage.server.store().revision();
-            let boot = Seed(revision).stream(&format!("power-on/{node}")).boot_id();
-            stage
-                .cluster
-                .kubelet(node)
-                .ok_or("there is no machine")?
-                .power_on(boot);
+            kubelet.power_on(Seed(revision).stream(&format!("power-on/{node}")).boot_id());
         }
-        _ => return Err("this is not done on a machine".into()),
     }
     Ok(())
 }
 
-fn person(stage: &Stage, command: &Command) -> Result<(), String> {
+/// A person does something to the cluster.
+pub fn person(stage: &Stage, wish: &Wish) -> Result<(), String> {
     let node_path = |node: &str| format!("/api/v1/nodes/{node}");
-    let done = match command {
-        Command::PatchNode { node, patch } => stage.person(Method::PATCH, &node_path(node), patch),
-        Command::Request {
+    let done = match wish {
+        Wish::PatchNode { node, patch } => stage.person(Method::PATCH, &node_path(node), patch),
+        Wish::Request {
             node,
             reason,
             not_before,
@@ -135,8 +105,8 @@ fn person(stage: &Stage, command: &Command) -> Result<(), String> {
             let patch = json!({ "metadata": { "annotations": { name: request.to_string() } } });
             stage.person(Method::PATCH, &node_path(node), &patch)
         }
-        Command::DeleteNode(node) => stage.person(Method::DELETE, &node_path(node), &Value::Null),
-        Command::Budget { name, budget } => {
+        Wish::DeleteNode(node) => stage.person(Method::DELETE, &node_path(node), &Value::Null),
+        Wish::Budget { name, budget } => {
             let path = format!("/apis/policy/v1/namespaces/default/poddisruptionbudgets/{name}");
             stage.person(
                 Method::PATCH,
@@ -144,7 +114,7 @@ fn person(stage: &Stage, command: &Command) -> Result<(), String> {
                 &json!({ "spec": budget_spec(budget) }),
             )
         }
-        Command::Pod {
+        Wish::Pod {
             name,
             node,
             stops_after,
@@ -152,7 +122,6 @@ fn person(stage: &Stage, command: &Command) -> Result<(), String> {
             let pod = pod(name, node, *stops_after);
             stage.person(Method::POST, "/api/v1/namespaces/default/pods", &pod)
         }
-        _ => return Err("this is not done by a person".into()),
     };
     done.map_err(|error| error.to_string())
 }
@@ -170,7 +139,7 @@ fn budget_spec(budget: &Budget) -> Value {
     }
 }
 
-fn pod(name: &str, node: &str, stops_after: std::time::Duration) -> Value {
+fn pod(name: &str, node: &str, stops_after: Duration) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",

@@ -62,39 +62,87 @@ pub struct Line {
 /// Something to do once the cluster runs.
 #[derive(Debug, Clone)]
 pub enum Command {
-    /// Creates a sentinel, or touches it anew.
-    Touch {
-        /// Where.
+    /// Something happens on a machine.
+    OnHost {
+        /// On which node.
         node: String,
+        /// What.
+        deed: Deed,
+    },
+    /// A person does something to the cluster.
+    Person(Wish),
+    /// Something goes wrong, or ends to.
+    Trouble(Trouble),
+    /// Once this is so, that is done.
+    When(Condition, Box<Line>),
+    /// After this time, that is done.
+    After(Duration, Box<Line>),
+    /// Budgets may be broken from now on: a drain that deletes asks nobody.
+    BudgetsMayBreak,
+    /// Time passes until this is so.
+    WaitUntil {
+        /// What.
+        condition: Condition,
+        /// Longer than this is a failure.
+        at_most: Duration,
+    },
+    /// Time passes.
+    Run(Duration),
+    /// Explains a node.
+    Explain(String),
+    /// This must be so.
+    Expect(Condition),
+}
+
+/// What happens on a machine.
+#[derive(Debug, Clone)]
+pub enum Deed {
+    /// A sentinel is created, or touched anew.
+    Touch {
         /// Which.
         path: String,
         /// What it says.
         reason: String,
     },
-    /// Removes a sentinel.
+    /// A sentinel is removed.
     Remove {
-        /// Where.
-        node: String,
         /// Which.
         path: String,
     },
-    /// Makes a sentinel unreadable.
+    /// A sentinel cannot be read any more.
     Break {
-        /// Where.
-        node: String,
         /// Which.
         path: String,
         /// What reading it says.
         why: String,
     },
-    /// A person changes a Node.
+    /// The coordinator's process is killed, and started again after a second.
+    Kill,
+    /// The coordinator's process is killed, and stays away.
+    Hold,
+    /// A process that was held is started.
+    Resume,
+    /// The machine stops at once.
+    PowerOff,
+    /// The machine boots.
+    PowerOn,
+    /// The clock is set ahead of the true time by so many seconds, or behind it.
+    Clock(i64),
+    /// What the reboot command does from now on.
+    RebootCommand(RebootCommand),
+}
+
+/// What a person does to the cluster.
+#[derive(Debug, Clone)]
+pub enum Wish {
+    /// Changes a Node.
     PatchNode {
         /// Which.
         node: String,
         /// A JSON merge patch.
         patch: serde_json::Value,
     },
-    /// A person asks for a reboot.
+    /// Asks for a reboot.
     Request {
         /// Of which node.
         node: String,
@@ -103,22 +151,29 @@ pub enum Command {
         /// Not before so long from now.
         not_before: Option<Duration>,
     },
-    /// A person deletes a Node.
+    /// Deletes a Node.
     DeleteNode(String),
-    /// The coordinator's process is killed, and started again after a second.
-    Kill(String),
-    /// The coordinator's process is killed, and stays away.
-    Hold(String),
-    /// A process that was held is started.
-    Resume(String),
-    /// The machine stops at once.
-    PowerOff(String),
-    /// The machine boots.
-    PowerOn(String),
-    /// Once this is so, that is done.
-    When(Condition, Box<Line>),
-    /// After this time, that is done.
-    After(Duration, Box<Line>),
+    /// Changes a budget.
+    Budget {
+        /// Its name.
+        name: String,
+        /// What it wants from now on.
+        budget: Budget,
+    },
+    /// Puts a pod without an owner onto a node.
+    Pod {
+        /// Its name.
+        name: String,
+        /// Where.
+        node: String,
+        /// How long it takes to stop.
+        stops_after: Duration,
+    },
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone)]
+pub enum Trouble {
     /// The node's coordinator and kubelet are cut off.
     Partition {
         /// Which node.
@@ -138,51 +193,6 @@ pub enum Command {
     CutWatches(String),
     /// Something goes wrong with calls.
     Fault(Rule),
-    /// The node's clock is set ahead by so many seconds, or behind.
-    Clock {
-        /// Which node.
-        node: String,
-        /// Seconds.
-        ahead: i64,
-    },
-    /// What the reboot command does from now on.
-    RebootCommand {
-        /// Where.
-        node: String,
-        /// What.
-        command: RebootCommand,
-    },
-    /// A budget is changed.
-    Budget {
-        /// Its name.
-        name: String,
-        /// What it wants from now on.
-        budget: Budget,
-    },
-    /// A pod without an owner appears on a node.
-    Pod {
-        /// Its name.
-        name: String,
-        /// Where.
-        node: String,
-        /// How long it takes to stop.
-        stops_after: Duration,
-    },
-    /// Budgets may be broken from now on: a drain that deletes asks nobody.
-    BudgetsMayBreak,
-    /// Time passes until this is so.
-    WaitUntil {
-        /// What.
-        condition: Condition,
-        /// Longer than this is a failure.
-        at_most: Duration,
-    },
-    /// Time passes.
-    Run(Duration),
-    /// Explains a node.
-    Explain(String),
-    /// This must be so.
-    Expect(Condition),
 }
 
 impl Command {

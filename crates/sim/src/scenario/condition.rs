@@ -69,7 +69,10 @@ fn of_node(node: &str, state: &str) -> Option<Condition> {
     let node = node.to_owned();
     if let Some((name, value)) = state.split_once('=') {
         return match name {
-            "phase" => Some(Condition::Phase(node, phase(value)?)),
+            "phase" => {
+                let (_, phase) = PHASES.iter().find(|(name, _)| *name == value)?;
+                Some(Condition::Phase(node, *phase))
+            }
             "boots" => Some(Condition::Boots(node, number(value)?)),
             "commands" => Some(Condition::Commands(node, number(value)?)),
             "pods" => Some(Condition::PodsOn(node, number(value)?)),
@@ -91,16 +94,13 @@ fn number(text: &str) -> Option<usize> {
     text.parse().ok()
 }
 
-fn phase(text: &str) -> Option<Option<Phase>> {
-    Some(match text {
-        "none" => None,
-        "waiting" => Some(Phase::Waiting),
-        "draining" => Some(Phase::Draining),
-        "rebooting" => Some(Phase::Rebooting),
-        "returning" => Some(Phase::Returning),
-        _ => return None,
-    })
-}
+const PHASES: [(&str, Option<Phase>); 5] = [
+    ("none", None),
+    ("waiting", Some(Phase::Waiting)),
+    ("draining", Some(Phase::Draining)),
+    ("rebooting", Some(Phase::Rebooting)),
+    ("returning", Some(Phase::Returning)),
+];
 
 impl Condition {
     /// Whether it is so.

@@ -15,15 +15,18 @@
 mod act;
 mod command;
 mod condition;
+mod each;
+mod explanation;
 mod faults;
 mod minds;
 mod parse;
 mod run;
+mod setup;
 mod stage;
 mod timeline;
 mod words;
 
-pub use command::{Command, Line, Setup};
+pub use command::{Command, Deed, Line, Setup, Trouble, Wish};
 pub use condition::Condition;
 pub use faults::{Fault, FaultBox, Rule};
 pub use minds::Minds;

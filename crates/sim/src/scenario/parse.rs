@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use dogwatch_core::limit::Limit;
-use dogwatch_core::reboot::{Config, OnGateTimeout, OnTimeout};
 use serde_json::json;
 
-use super::command::{Command, Line, Setup};
+use super::command::{Command, Deed, Line, Setup, Trouble, Wish};
 use super::condition;
 use super::faults;
+use super::setup::setup;
 use super::words::{Words, split};
 use crate::host::RebootCommand;
-use crate::seed::Seed;
-use crate::world::cluster::{Budget, Workload, WorkloadKind};
+use crate::world::cluster::Budget;
 
 /// Every form that a line can have.
 const FORMS: &str = "\
@@ -196,66 +194,100 @@ fn wait(words: &[String]) -> Result<Command, String> {
     })
 }
 
+const NODE: &str = "the node";
+const PATH: &str = "the path";
+
 fn happening(name: &str, words: &mut Words) -> Result<Command, String> {
-    const NODE: &str = "the node";
+    match name {
+        "touch" | "remove" | "break" | "hold" | "resume" | "power-off" | "power-on" | "clock"
+        | "reboot-command" => {
+            let node = words.next(NODE)?;
+            Ok(Command::OnHost {
+                node,
+                deed: deed(name, words)?,
+            })
+        }
+        "kill" => kill(words),
+        "request" | "cordon" | "uncordon" | "annotate" | "label" | "delete" | "budget" | "pod" => {
+            Ok(Command::Person(wish(name, words)?))
+        }
+        "run" => Ok(Command::Run(words.next_duration()?)),
+        "explain" => Ok(Command::Explain(words.next(NODE)?)),
+        "budgets" => {
+            words.expect("may")?;
+            words.expect("break")?;
+            Ok(Command::BudgetsMayBreak)
+        }
+        _ => Ok(Command::Trouble(trouble(name, words)?)),
+    }
+}
+
+fn deed(name: &str, words: &mut Words) -> Result<Deed, String> {
     Ok(match name {
-        "touch" => Command::Touch {
-            node: words.next(NODE)?,
-            path: words.next("the path")?,
+        "touch" => Deed::Touch {
+            path: words.next(PATH)?,
             reason: words.next("").unwrap_or_default(),
         },
-        "remove" => Command::Remove {
-            node: words.next(NODE)?,
-            path: words.next("the path")?,
+        "remove" => Deed::Remove {
+            path: words.next(PATH)?,
         },
-        "break" => Command::Break {
-            node: words.next(NODE)?,
-            path: words.next("the path")?,
+        "break" => Deed::Break {
+            path: words.next(PATH)?,
             why: words.next("why")?,
         },
-        "request" => Command::Request {
+        "hold" => Deed::Hold,
+        "resume" => Deed::Resume,
+        "power-off" => Deed::PowerOff,
+        "power-on" => Deed::PowerOn,
+        "clock" => Deed::Clock(clock(words)?),
+        _ => Deed::RebootCommand(reboot_command(words)?),
+    })
+}
+
+fn wish(name: &str, words: &mut Words) -> Result<Wish, String> {
+    let cordon = |node, cordoned| Wish::PatchNode {
+        node,
+        patch: json!({ "spec": { "unschedulable": cordoned } }),
+    };
+    Ok(match name {
+        "request" => Wish::Request {
             node: words.next(NODE)?,
             reason: words.option("reason").unwrap_or_default(),
             not_before: words.duration("not-before")?,
         },
-        "cordon" => Command::PatchNode {
-            node: words.next(NODE)?,
-            patch: json!({ "spec": { "unschedulable": true } }),
-        },
-        "uncordon" => Command::PatchNode {
-            node: words.next(NODE)?,
-            patch: json!({ "spec": { "unschedulable": null } }),
-        },
+        "cordon" => cordon(words.next(NODE)?, Some(true)),
+        "uncordon" => cordon(words.next(NODE)?, None),
         "annotate" => metadata("annotations", words)?,
         "label" => metadata("labels", words)?,
         "delete" => {
             words.expect("node")?;
-            Command::DeleteNode(words.next(NODE)?)
+            Wish::DeleteNode(words.next(NODE)?)
         }
-        "kill" => kill(words)?,
-        "hold" => Command::Hold(words.next(NODE)?),
-        "resume" => Command::Resume(words.next(NODE)?),
-        "power-off" => Command::PowerOff(words.next(NODE)?),
-        "power-on" => Command::PowerOn(words.next(NODE)?),
-        "compact" => Command::Compact,
-        "cut-watches" => Command::CutWatches(words.next(NODE)?),
-        "clock" => clock(words)?,
-        "reboot-command" => Command::RebootCommand {
-            node: words.next(NODE)?,
-            command: reboot_command(words)?,
+        "budget" => Wish::Budget {
+            name: words.next("the budget's name")?,
+            budget: budget_options(words)?,
         },
-        "run" => Command::Run(words.next_duration()?),
-        "explain" => Command::Explain(words.next(NODE)?),
-        _ => return trouble(name, words),
+        _ => {
+            let name = words.next("the pod's name")?;
+            words.expect("on")?;
+            let stops_after = words
+                .duration("stops-after")?
+                .unwrap_or(Duration::from_secs(1));
+            Wish::Pod {
+                name,
+                node: words.next(NODE)?,
+                stops_after,
+            }
+        }
     })
 }
 
-fn trouble(name: &str, words: &mut Words) -> Result<Command, String> {
+fn trouble(name: &str, words: &mut Words) -> Result<Trouble, String> {
     Ok(match name {
         "partition" => {
-            let node = words.next("the node")?;
+            let node = words.next(NODE)?;
             words.expect("for")?;
-            Command::Partition {
+            Trouble::Partition {
                 node,
                 time: words.next_duration()?,
                 coordinator_only: words.is_next("coordinator"),
@@ -264,62 +296,47 @@ fn trouble(name: &str, words: &mut Words) -> Result<Command, String> {
         "api" => {
             words.expect("down")?;
             words.expect("for")?;
-            Command::ApiDown(words.next_duration()?)
+            Trouble::ApiDown(words.next_duration()?)
         }
-        "budget" => Command::Budget {
-            name: words.next("the budget's name")?,
-            budget: budget_options(words)?,
-        },
-        "budgets" => {
-            words.expect("may")?;
-            words.expect("break")?;
-            Command::BudgetsMayBreak
-        }
-        "pod" => {
-            let pod = words.next("the pod's name")?;
-            words.expect("on")?;
-            let stops_after = words
-                .duration("stops-after")?
-                .unwrap_or(Duration::from_secs(1));
-            Command::Pod {
-                name: pod,
-                node: words.next("the node")?,
-                stops_after,
-            }
-        }
-        _ => Command::Fault(faults::parse(name, words)?),
+        "compact" => Trouble::Compact,
+        "cut-watches" => Trouble::CutWatches(words.next(NODE)?),
+        _ => Trouble::Fault(faults::parse(name, words)?),
     })
 }
 
-fn metadata(field: &str, words: &mut Words) -> Result<Command, String> {
-    let node = words.next("the node")?;
+fn metadata(field: &str, words: &mut Words) -> Result<Wish, String> {
+    let node = words.next(NODE)?;
     let pair = words.rest().join(" ");
     let (name, value) = pair.split_once([' ', '=']).ok_or("a value is missing")?;
-    Ok(Command::PatchNode {
+    Ok(Wish::PatchNode {
         node,
         patch: json!({ "metadata": { field: { name: value } } }),
     })
 }
 
 fn kill(words: &mut Words) -> Result<Command, String> {
-    let node = words.next("the node")?;
+    let node = words.next(NODE)?;
     if !words.is_next("at") {
-        return Ok(Command::Kill(node));
+        return Ok(Command::OnHost {
+            node,
+            deed: Deed::Kill,
+        });
     }
     words.expect("call")?;
-    let call = words
-        .next("the call's number")?
+    let call = words.next("the call's number")?;
+    let call = call
         .parse()
-        .map_err(|_| "the call's number is none")?;
+        .map_err(|_| format!("{call:?} is no call's number"))?;
     let after = words.is_next("after");
     if !after {
         words.expect("before")?;
     }
-    Ok(Command::Fault(faults::Rule::kill(node, call, after)))
+    Ok(Command::Trouble(Trouble::Fault(faults::Rule::kill(
+        node, call, after,
+    ))))
 }
 
-fn clock(words: &mut Words) -> Result<Command, String> {
-    let node = words.next("the node")?;
+fn clock(words: &mut Words) -> Result<i64, String> {
     let text = words.next("+TIME or -TIME")?;
     let (sign, time) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
         (Some(time), _) => (1, time),
@@ -328,10 +345,7 @@ fn clock(words: &mut Words) -> Result<Command, String> {
     };
     let time = dogwatch_core::duration::parse(time).map_err(|error| error.to_string())?;
     let seconds = i64::try_from(time.as_secs()).map_err(|error| error.to_string())?;
-    Ok(Command::Clock {
-        node,
-        ahead: sign * seconds,
-    })
+    Ok(sign * seconds)
 }
 
 fn reboot_command(words: &mut Words) -> Result<RebootCommand, String> {
@@ -354,99 +368,6 @@ fn budget_options(words: &mut Words) -> Result<Budget, String> {
         (None, Some(max)) => Ok(Budget::MaxUnavailable(max)),
         (Some(_), Some(_)) | (None, None) => Err("either min=N or max=N".into()),
     }
-}
-
-fn setup(setup: &mut Setup, mut all: Vec<String>) -> Result<(), String> {
-    let name = all.remove(0);
-    let mut words = Words::new(all);
-    match name.as_str() {
-        "cluster" => cluster(setup, &mut words)?,
-        "workload" => setup.cluster.workloads.push(workload(&mut words)?),
-        _ => config(setup, &mut words)?,
-    }
-    words.end()
-}
-
-fn cluster(setup: &mut Setup, words: &mut Words) -> Result<(), String> {
-    let spec = &mut setup.cluster;
-    spec.nodes = words.number("nodes")?.unwrap_or(spec.nodes);
-    spec.control_plane = words.number("control-plane")?.unwrap_or(spec.control_plane);
-    spec.seed = words
-        .read("seed", str::parse::<u64>)?
-        .map_or(spec.seed, Seed);
-    spec.reboot_takes = words.duration("boot")?.unwrap_or(spec.reboot_takes);
-    spec.ready_after = words.duration("ready-after")?.unwrap_or(spec.ready_after);
-    Ok(())
-}
-
-fn workload(words: &mut Words) -> Result<Workload, String> {
-    let name = words.next("the workload's name")?;
-    let replicas = words.number("replicas")?.unwrap_or(1);
-    let kind = match words.option("kind").as_deref() {
-        Some("daemonset") => WorkloadKind::DaemonSet,
-        Some("deployment") => WorkloadKind::Deployment { replicas },
-        None | Some("replicaset") => WorkloadKind::ReplicaSet { replicas },
-        Some(other) => return Err(format!("{other:?} is no kind of workload here")),
-    };
-    let mut workload = Workload::new(kind, &name);
-    workload.tolerates_all = kind == WorkloadKind::DaemonSet;
-    workload.stops_after = words.duration("stops-after")?;
-    workload.starts_after = words.duration("starts-after")?;
-    workload.grace = words.duration("grace")?.unwrap_or(workload.grace);
-    workload.budget = match words.option("pdb").as_deref().and_then(|pdb| {
-        pdb.split_once(':')
-            .map(|(rule, value)| (rule.to_owned(), value.to_owned()))
-    }) {
-        None => None,
-        Some((rule, value)) if rule == "min" => Some(Budget::MinAvailable(value)),
-        Some((rule, value)) if rule == "max" => Some(Budget::MaxUnavailable(value)),
-        Some((rule, _)) => return Err(format!("pdb={rule}:… is neither min nor max")),
-    };
-    workload.volume = words.is_next("volume");
-    workload.apart = words.is_next("apart");
-    Ok(workload)
-}
-
-fn config(setup: &mut Setup, words: &mut Words) -> Result<(), String> {
-    let config: &mut Config = &mut setup.config;
-    if let Some(limit) = words.read("max-unavailable", str::parse::<Limit>)? {
-        config.max_unavailable = limit;
-        setup.max_out = limit.of(usize::try_from(setup.cluster.nodes).unwrap_or(usize::MAX));
-    }
-    let mut set = |name: &str, value: &mut Duration| -> Result<(), String> {
-        *value = words.duration(name)?.unwrap_or(*value);
-        Ok(())
-    };
-    set("drain-timeout", &mut config.drain_timeout)?;
-    set("settle", &mut config.settle)?;
-    set("reboot-timeout", &mut config.reboot_timeout)?;
-    set("gate-timeout", &mut config.gate_timeout)?;
-    set("volume-detach-timeout", &mut config.volume_detach_timeout)?;
-    config.reboot_attempts = words
-        .number("reboot-attempts")?
-        .unwrap_or(config.reboot_attempts);
-    config.on_drain_timeout = match words.option("on-drain-timeout").as_deref() {
-        None => config.on_drain_timeout,
-        Some("abort") => OnTimeout::Abort,
-        Some("delete") => OnTimeout::Delete,
-        Some("force") => OnTimeout::Force,
-        Some(other) => {
-            return Err(format!(
-                "on-drain-timeout={other} is none of abort, delete, force"
-            ));
-        }
-    };
-    config.on_gate_timeout = match words.option("on-gate-timeout").as_deref() {
-        None => config.on_gate_timeout,
-        Some("keep") => OnGateTimeout::Keep,
-        Some("release") => OnGateTimeout::Release,
-        Some(other) => {
-            return Err(format!(
-                "on-gate-timeout={other} is neither keep nor release"
-            ));
-        }
-    };
-    Ok(())
 }
 
 #[cfg(test)]

@@ -4,19 +4,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use dogwatch_core::Now;
-use dogwatch_core::explain::{self, CoordinatorSeen, View};
-use dogwatch_core::name::NodeName;
-use dogwatch_k8s::fleet::FleetClient;
 use tokio::time::Instant;
 
-use super::act::{Later, act};
-use super::command::{Command, Line};
+use super::act::{self, LetIn};
+use super::command::{Command, Line, Trouble};
 use super::condition::Condition;
+use super::each::combinations;
+use super::explanation::explanation;
 use super::parse::{BadLine, Script, bad, commands, parse};
 use super::stage::Stage;
 use super::timeline::{Timeline, clock};
-use super::words::split;
 use crate::chronicle::{Entry, lines};
 
 /// What came of a script.
@@ -78,40 +75,6 @@ pub async fn run(text: &str) -> Result<Outcome, Failed> {
     Ok(all)
 }
 
-/// The values of `each a=1..3 b=x,y`, every combination of them.
-fn combinations(line: &str) -> Result<Vec<BTreeMap<String, String>>, String> {
-    let mut all = vec![BTreeMap::new()];
-    for word in split(line)?.into_iter().skip(1) {
-        let (name, values) = word
-            .split_once('=')
-            .ok_or_else(|| format!("{word:?} has no values"))?;
-        let values = values_of(values)?;
-        let with = |known: &BTreeMap<String, String>| {
-            let known = known.clone();
-            values.clone().into_iter().map(move |value| {
-                let mut known = known.clone();
-                known.insert(name.to_owned(), value);
-                known
-            })
-        };
-        all = all.iter().flat_map(with).collect();
-    }
-    Ok(all)
-}
-
-fn values_of(text: &str) -> Result<Vec<String>, String> {
-    let Some((from, to)) = text.split_once("..") else {
-        return Ok(text.split(',').map(str::to_owned).collect());
-    };
-    let number = |text: &str| {
-        text.parse::<u32>()
-            .map_err(|error| format!("{text:?}: {error}"))
-    };
-    Ok((number(from)?..=number(to)?)
-        .map(|number| number.to_string())
-        .collect())
-}
-
 async fn run_once(script: &Script) -> Result<(Outcome, String), Failed> {
     let stage = Stage::build(&script.setup).await?;
     let mut run = Run {
@@ -145,8 +108,7 @@ struct Run {
 impl Run {
     async fn line(&mut self, line: &Line) {
         if line.command.is_told() {
-            self.timeline
-                .say(&format!("> {}", line.text), &self.stage.names);
+            self.say_line(line);
         }
         match &line.command {
             Command::Run(time) => self.pass(*time, None).await,
@@ -154,63 +116,70 @@ impl Run {
                 self.pass(*at_most, Some(condition)).await;
                 self.expect(line, condition);
             }
-            Command::Expect(condition) => {
-                self.take_in(true);
-                self.expect(line, condition);
-            }
             Command::Explain(node) => self.explain(line, node).await,
-            Command::When(..)
+            Command::OnHost { .. }
+            | Command::Person(_)
+            | Command::Trouble(_)
+            | Command::When(..)
             | Command::After(..)
-            | Command::Touch { .. }
-            | Command::Remove { .. }
-            | Command::Break { .. }
-            | Command::PatchNode { .. }
-            | Command::Request { .. }
-            | Command::DeleteNode(_)
-            | Command::Kill(_)
-            | Command::Hold(_)
-            | Command::Resume(_)
-            | Command::PowerOff(_)
-            | Command::PowerOn(_)
-            | Command::Partition { .. }
-            | Command::ApiDown(_)
-            | Command::LetIn(_)
-            | Command::Compact
-            | Command::CutWatches(_)
-            | Command::Fault(_)
-            | Command::Clock { .. }
-            | Command::RebootCommand { .. }
-            | Command::Budget { .. }
-            | Command::Pod { .. }
-            | Command::BudgetsMayBreak => self.happen(line),
+            | Command::BudgetsMayBreak
+            | Command::Expect(_) => self.happen(line),
         }
         self.take_in(true);
     }
 
     /// What takes no time.
     fn happen(&mut self, line: &Line) {
-        match &line.command {
-            Command::When(condition, then) => {
-                self.armed.push((condition.clone(), (**then).clone()))
+        let done = match &line.command {
+            Command::OnHost { node, deed } => act::on_host(&self.stage, node, deed),
+            Command::Person(wish) => act::person(&self.stage, wish),
+            Command::Trouble(trouble) => {
+                act::trouble(&self.stage, trouble).map(|later| self.let_in_later(line, later))
             }
-            Command::After(time, then) => self.plan(*time, (**then).clone()),
-            other => match act(&mut self.stage, other) {
-                Ok(Later::Nothing) => {}
-                Ok(Later::LetIn(time, users)) => {
-                    let text = format!("({} is over)", line.text);
-                    let command = Command::LetIn(users);
-                    self.plan(
-                        time,
-                        Line {
-                            number: line.number,
-                            text,
-                            command,
-                        },
-                    );
-                }
-                Err(why) => self.fail(line, &why),
-            },
+            Command::When(condition, then) => {
+                self.armed.push((condition.clone(), (**then).clone()));
+                Ok(())
+            }
+            Command::After(time, then) => {
+                self.plan(*time, (**then).clone());
+                Ok(())
+            }
+            Command::BudgetsMayBreak => {
+                self.stage.checks.budgets_may_break = true;
+                Ok(())
+            }
+            Command::Expect(condition) => {
+                self.take_in(true);
+                self.expect(line, condition);
+                Ok(())
+            }
+            Command::WaitUntil { .. } | Command::Run(_) | Command::Explain(_) => {
+                Err("this takes time and cannot be planned".to_owned())
+            }
+        };
+        if let Err(why) = done {
+            self.fail(line, &why);
         }
+    }
+
+    fn let_in_later(&mut self, line: &Line, later: Option<LetIn>) {
+        if let Some(LetIn { time, users }) = later {
+            let text = format!("({} is over)", line.text);
+            let command = Command::Trouble(Trouble::LetIn(users));
+            self.plan(
+                time,
+                Line {
+                    number: line.number,
+                    text,
+                    command,
+                },
+            );
+        }
+    }
+
+    fn say_line(&mut self, line: &Line) {
+        let text = format!("> {}", line.text);
+        self.timeline.say(&text, &self.stage.names);
     }
 
     fn plan(&mut self, time: Duration, line: Line) {
@@ -263,8 +232,7 @@ impl Run {
             }
             let line = entry.remove();
             self.take_in(true);
-            self.timeline
-                .say(&format!("> {}", line.text), &self.stage.names);
+            self.say_line(&line);
             self.happen(&line);
         }
     }
@@ -277,8 +245,7 @@ impl Run {
             .position(|(condition, _)| condition.holds(&self.stage))
         {
             let (_, line) = self.armed.remove(at);
-            self.timeline
-                .say(&format!("> {}", line.text), &self.stage.names);
+            self.say_line(&line);
             self.happen(&line);
         }
     }
@@ -368,37 +335,4 @@ impl Run {
 
 fn count(node: &str, count: usize) -> Option<String> {
     (count > 0).then(|| format!("{node} {count}"))
-}
-
-/// What `dogwatch explain` would say.
-async fn explanation(stage: &Stage, node: &str) -> Result<Vec<String>, String> {
-    use crate::clock::Clock as _;
-    let fleet_client = FleetClient::new(
-        stage.server.client("admin"),
-        dogwatch_api::DEFAULT_NAMESPACE,
-    );
-    let node = NodeName::new(node).map_err(|error| error.to_string())?;
-    let failed = |error: dogwatch_k8s::Error| error.in_words();
-    let fleet = fleet_client.read().await.map_err(failed)?;
-    let on_node = fleet_client.on_node(&node).await.map_err(failed)?;
-    let view = View {
-        node,
-        fleet,
-        on_node: Some(on_node),
-        coordinator: CoordinatorSeen::Unknown,
-    };
-    let now = Now {
-        wall: stage.clock.now(),
-        mono: Duration::ZERO,
-    };
-    let explanation = explain::explain(&view, now).ok_or("there is no such Node")?;
-    let chain = explanation
-        .chain
-        .iter()
-        .map(|line| format!("{}: {}", line.topic.as_str(), line.text));
-    let advice = explanation.advice.iter().map(|text| format!("→ {text}"));
-    Ok(std::iter::once(explanation.summary.clone())
-        .chain(chain)
-        .chain(advice)
-        .collect())
 }
