@@ -25,7 +25,7 @@ use tokio::time::Instant;
 /// Seeds that showed a mistake once.
 const ONCE_FAILED: [u64; 2] = [103, 125];
 /// Run each time.
-const USUAL: std::ops::Range<u64> = 1..17;
+const USUAL: std::ops::Range<u64> = 1..9;
 /// How often every node wants a reboot.
 const ROUNDS: usize = 2;
 /// Within which all of a round's triggers and troubles come.
