@@ -71,8 +71,10 @@ struct Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
+        // Told to end, it takes its folder along. It may have ended already.
+        let _ = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status();
         let _ = self.child.wait();
     }
 }
