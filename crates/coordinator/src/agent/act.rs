@@ -207,6 +207,10 @@ impl Agent {
 
     async fn reboot(&mut self, attempt: u32) -> Done {
         self.flush_before_reboot().await;
+        // A watch whose connection died silently still shows the lock as ours; a fresh list does not.
+        if matches!(self.relist().await, Done::Failed | Done::Refused) {
+            return Done::Failed;
+        }
         if !self.permit_holds(attempt) {
             return Done::Changed;
         }

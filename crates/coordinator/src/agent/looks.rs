@@ -182,12 +182,14 @@ async fn locks(eyes: Eyes, group: GroupName, slots: u32) {
         let Some(leases) = known.leases() else {
             continue;
         };
+        if !leases.is_empty() {
+            eyes.tell(Fact::Leases(leases.clone()));
+        }
         // At the first sight, and whenever somebody has deleted one.
         if (0..slots).any(|slot| leases.iter().all(|lease| lease.slot != slot)) {
             let make = || eyes.locks.ensure(&group, slots, &leases);
             eyes.read("making the group's Leases", make).await;
         }
-        eyes.tell(Fact::Leases(leases));
     }
 }
 

@@ -99,6 +99,7 @@ pub struct Agent {
     said: Option<Because>,
     unsaid: Vec<Event>,
     say_at: Option<Duration>,
+    say_pause: Duration,
     watcher: Arc<dyn Watcher>,
     heart: Heart,
     draws: u64,
@@ -135,6 +136,7 @@ impl Agent {
             said: None,
             unsaid: Vec::new(),
             say_at: None,
+            say_pause: FIRST_PAUSE,
             watcher: setup.watcher,
             heart: setup.heart,
             draws: 0,
@@ -206,10 +208,16 @@ impl Agent {
             return Step::Wait;
         }
         match self.report(decision).await {
-            Ok(()) => Step::Again,
+            Ok(()) => {
+                self.say_pause = FIRST_PAUSE;
+                Step::Again
+            }
             Err(error) => {
                 tracing::warn!(error = error.in_words(), "failed to report");
-                Step::Pause
+                // What cannot be said must not hold up what can be done.
+                self.say_at = Some(self.clock.now().mono + self.say_pause);
+                self.say_pause = (self.say_pause * 2).min(LONGEST_PAUSE);
+                Step::Wait
             }
         }
     }

@@ -28,7 +28,14 @@ impl RunSeen {
         let RecordChange::Set(record) = &patch.record else {
             return;
         };
-        self.phase_began(record, Duration::ZERO, now);
+        // A phase that another one has followed goes on; only a new one is timed from its answer.
+        let goes_on = record.began.values().any(|began| *began > record.since);
+        let before = if goes_on {
+            now.since(record.since)
+        } else {
+            Duration::ZERO
+        };
+        self.phase_began(record, before, now);
         if record.phase == Phase::Rebooting && self.adopted_attempt != Some(record.attempts) {
             self.permit = Some(Permit {
                 attempt: record.attempts,

@@ -150,8 +150,11 @@ fn still_drained(ctx: &Context<'_>, record: &Record) -> Option<Step> {
     }
     // Nothing was started: back to draining, and this attempt never was.
     let text = "a pod came back before the reboot";
+    let draining = super::record::Phase::Draining;
     let record = Record {
-        phase: super::record::Phase::Draining,
+        phase: draining,
+        // The same drain goes on, and so does its deadline.
+        since: *record.began.get(&draining).unwrap_or(&record.since),
         attempts: record.attempts.saturating_sub(1),
         message: text.into(),
         ..record.clone()

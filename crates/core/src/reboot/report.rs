@@ -53,7 +53,7 @@ fn phase_conditions(ctx: &Context<'_>, step: &Step) -> Vec<Observation> {
                 kind,
                 status,
                 settled_reason(ctx, step),
-                &step.because.message,
+                settled_message(step),
             );
         }
         let (reason, message) = standing(ctx, kind, status);
@@ -106,6 +106,15 @@ fn settled_reason(ctx: &Context<'_>, step: &Step) -> &'static str {
         reason::UNCORDONING | reason::SETTLING | reason::RELEASING => reason::BOOTED,
         reason::IDLE => outcome(ctx),
         other => other,
+    }
+}
+
+/// Who holds the lock changes with each handover: named here, it would cost a write of each waiter.
+fn settled_message(step: &Step) -> &str {
+    if step.because.reason == reason::LOCK_HELD {
+        "waits for the lock; `dogwatch explain` tells who holds it"
+    } else {
+        &step.because.message
     }
 }
 
@@ -168,6 +177,7 @@ fn unknown(ctx: &Context<'_>) -> Observation {
     if let Parsed::Bad { why } = &ctx.node.request {
         unknowns.push(format!("annotation dogwatch.dev/reboot-requested: {why}"));
     }
+    unknowns.extend(last_unreadable(ctx));
     let there = !unknowns.is_empty();
     observe(
         REBOOT_TRIGGER_UNKNOWN,
@@ -179,6 +189,16 @@ fn unknown(ctx: &Context<'_>) -> Observation {
         },
         &unknowns.join("; "),
     )
+}
+
+/// Which sentinels were served is written there: without it none is believed.
+fn last_unreadable(ctx: &Context<'_>) -> Option<String> {
+    let Parsed::Bad { why } = &ctx.node.last else {
+        return None;
+    };
+    Some(format!(
+        "annotation dogwatch.dev/last-reboot cannot be read, so no sentinel is believed: mend or remove it ({why})"
+    ))
 }
 
 /// Says each transition once, from what stands: `since` makes it a new sentence each time.
@@ -228,6 +248,7 @@ fn trouble(ctx: &Context<'_>) -> Vec<Event> {
             format!("annotation dogwatch.dev/reboot-requested is left alone: {why}"),
         ));
     }
+    events.extend(last_unreadable(ctx).map(|text| warning(reason::TRIGGER_UNKNOWN, text)));
     events.extend(
         ctx.seen
             .trouble

@@ -35,6 +35,10 @@ fn toward_service(ctx: &Context<'_>, record: &Record) -> Step {
         // Who judges the lock by the run that is written there must find a live one.
         return undo::adopt(ctx, &lease);
     }
+    if record.cordoned_by_us && !ctx.node.unschedulable {
+        // Somebody undid our cordon: the next one is not ours.
+        return uncordon(ctx, record);
+    }
     let Some(since) = ctx.seen.run.ready_since else {
         let text = "waits for the kubelet to report this boot and the Node to be Ready";
         return late(ctx, record, Step::new(reason::AWAITING_READY, text));

@@ -12,13 +12,13 @@ pub const REQUEST: &str = "request";
 pub const COMMAND: &str = "command";
 
 /// What wants a reboot now: sentinels that are there and were not served, and a request whose time
-/// has come.
+/// has come. While the record of the last reboot cannot be read, no sentinel counts: it may be the
+/// one that caused it.
 pub fn wanted(seen: &Seen, node: &NodeSeen, now: Now) -> Wanted {
     let last = node.last.get();
-    let mut wanted: Wanted = seen
-        .host
-        .triggers
-        .iter()
+    let unreadable = matches!(node.last, Parsed::Bad { .. });
+    let triggers = seen.host.triggers.iter().filter(|_| !unreadable);
+    let mut wanted: Wanted = triggers
         .filter_map(|trigger| sentinel(trigger, last))
         .collect();
     wanted.extend(request(node, now));

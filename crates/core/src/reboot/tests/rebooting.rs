@@ -271,3 +271,16 @@ fn the_lock_is_taken_over_from_the_run_that_is_gone_while_the_boot_is_awaited() 
     };
     assert_eq!(record.runs, [run(RUN)]);
 }
+
+#[test]
+fn a_pod_that_comes_back_before_the_command_gives_the_drain_no_new_deadline() {
+    let mut seen = seen(Phase::Rebooting);
+    set_record(&mut seen, |record| {
+        record.since = wall(50);
+        record.began.insert(Phase::Draining, wall(5));
+    });
+    seen.drain = Some(one_pod_left());
+    let decision = decide(&seen, &config(), now(60));
+    let record = written(&decision);
+    assert_eq!((record.phase, record.since), (Phase::Draining, wall(5)));
+}

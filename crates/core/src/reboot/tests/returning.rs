@@ -195,3 +195,13 @@ fn what_is_kept_of_a_reboot_tells_how_long_each_phase_took() {
     let took: Vec<u64> = last.took().values().map(Duration::as_secs).collect();
     assert_eq!(took, [10, 20, 60, 10]);
 }
+
+#[test]
+fn a_cordon_that_somebody_undid_is_not_ours_any_more_at_once() {
+    let mut seen = seen(Phase::Returning);
+    set(&mut seen, |node| node.unschedulable = false);
+    seen.run.ready_since = None;
+    let decision = decide(&seen, &config(), now(10));
+    assert!(!written(&decision).cordoned_by_us);
+    assert_eq!(patch(&decision).unschedulable, None);
+}

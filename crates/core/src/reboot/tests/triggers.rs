@@ -290,3 +290,17 @@ fn finished() -> Seen {
     set_record(&mut seen, |record| record.cordoned_by_us = false);
     seen
 }
+
+#[test]
+fn no_sentinel_is_believed_while_the_last_reboot_cannot_be_read_and_that_is_said() {
+    let mut seen = idle();
+    seen.host.triggers = vec![present("a")];
+    set(&mut seen, |node| {
+        node.last = Parsed::Bad {
+            why: "no JSON".into(),
+        }
+    });
+    let decision = decide(&seen, &config(), now(10));
+    assert_eq!(decision.actions, []);
+    assert!(has_event(&decision, reason::TRIGGER_UNKNOWN));
+}
