@@ -98,15 +98,15 @@ pub async fn connect_to(context: Option<&str>) -> Result<Connection, ConnectErro
 /// - No retries: kube would repeat each 429, 503 and 504 up to fifteen times by itself. A blocked
 ///   eviction would come back after minutes, and every count of calls would be wrong. Our loops
 ///   retry.
-fn client_of(mut config: Config) -> Result<Connection, ConnectError> {
-    config.connect_timeout = Some(CONNECT_PATIENCE);
-    config.default_retry = false;
+fn client_of(config: Config) -> Result<Connection, ConnectError> {
     let server = config.cluster_url.to_string();
-    let client = if config.proxy_url.is_some() {
-        // kube says which proxies it can do.
-        Client::try_from(config)
-    } else {
-        direct(config)
+    let client = match config.proxy_url.clone() {
+        // kube's own client could not do it either, as it is built here, and linking it beside ours
+        // costs 80 KB of every coordinator's memory.
+        Some(proxy) => Err(kube::Error::ProxyProtocolUnsupported {
+            proxy_url: Box::new(proxy),
+        }),
+        None => direct(config),
     };
     match client {
         Ok(client) => Ok(Connection { client, server }),
@@ -118,7 +118,7 @@ fn direct(config: Config) -> kube::Result<Client> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
-    tcp.set_connect_timeout(config.connect_timeout);
+    tcp.set_connect_timeout(Some(CONNECT_PATIENCE));
     let tls = config.rustls_https_connector_with_connector(tcp)?;
     let http: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new()).build(tls);
     let service = ServiceBuilder::new()
