@@ -5,7 +5,8 @@
 //! **Promises:** every step is what [`dogwatch_core::reboot::decide`] says, taken in by the loop's
 //! own [`facts`](dogwatch_coordinator::agent::facts); the same plan and seed give the same bytes.
 //! What is not simulated is the API server's own work: an answer takes a fixed time, and the calls
-//! are counted instead of made. A test holds the counts to those of the whole embedded cluster.
+//! are counted instead of made. Budgets that block a drain, volumes and failures are not part of a
+//! plan; scenarios on the embedded cluster are for those.
 
 mod calls;
 mod machine;
