@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::CommandFactory as _;
 
@@ -117,7 +118,7 @@ fn everything() -> dogwatch_coordinator::metrics::MetricsView {
         last: Some(LastView {
             outcome: "Rebooted".into(),
             ended: jiff::Timestamp::UNIX_EPOCH,
-            took: std::collections::BTreeMap::new(),
+            took: [(dogwatch_core::reboot::Phase::Draining, Duration::ZERO)].into(),
         }),
         api_errors: [("conflict".to_owned(), 1)].into(),
         ..MetricsView::default()

@@ -31,7 +31,7 @@ impl Watcher for Board {
     }
 
     fn api_failed(&self, error: &dogwatch_k8s::Error) {
-        self.update(|view| *view.api_errors.entry(label(error).to_owned()).or_default() += 1);
+        self.update(|view| view.count_failure(label(error)));
     }
 
     fn finished(&self, last: &LastReboot) {

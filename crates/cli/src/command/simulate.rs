@@ -89,7 +89,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let mut out = output::stdout();
     match args.output {
         Format::Table | Format::Wide => {
-            table(&mut out, &plan, &outcome, args.output == Format::Wide)?
+            table(&mut out, &plan, &outcome, args.output == Format::Wide)?;
         }
         Format::Json => output::json(&mut out, &document(&outcome))?,
         Format::Yaml => output::yaml(&mut out, &document(&outcome))?,

@@ -37,8 +37,6 @@ pub struct MetricsView {
     pub last: Option<LastView>,
     /// Reboots that ended during this process' life, by outcome.
     pub reboots: BTreeMap<String, u64>,
-    /// Calls to the API server during this process' life, by verb.
-    pub api_calls: BTreeMap<String, u64>,
     /// Calls that failed, by reason (a status code, or `connection`).
     pub api_errors: BTreeMap<String, u64>,
     /// What needs a person, by the reason of its condition: `RebootFailed`, …
@@ -84,12 +82,9 @@ impl MetricsView {
         self.alarms.insert(reason.to_owned());
     }
 
-    /// Counts one call to the API server, and its failure.
-    pub fn count_call(&mut self, verb: &str, failure: Option<&str>) {
-        *self.api_calls.entry(verb.to_owned()).or_default() += 1;
-        if let Some(reason) = failure {
-            *self.api_errors.entry(reason.to_owned()).or_default() += 1;
-        }
+    /// Counts a call to the API server that failed.
+    pub fn count_failure(&mut self, reason: &str) {
+        *self.api_errors.entry(reason.to_owned()).or_default() += 1;
     }
 
     /// Counts a reboot that has ended.
@@ -232,12 +227,6 @@ fn counters(text: &mut Text, view: &MetricsView) {
             "Reboots that ended, by outcome.",
             "outcome",
             &view.reboots,
-        ),
-        (
-            "dogwatch_api_calls_total",
-            "Calls to the API server, by verb.",
-            "verb",
-            &view.api_calls,
         ),
         (
             "dogwatch_api_errors_total",

@@ -23,8 +23,7 @@ fn full() -> MetricsView {
     };
     view.alarm("RebootFailed");
     view.count_reboot("Succeeded");
-    view.count_call("patch", None);
-    view.count_call("patch", Some("409"));
+    view.count_failure("conflict");
     view
 }
 
@@ -47,8 +46,7 @@ fn everything_that_the_loop_knows_is_shown() {
         "dogwatch_last_reboot_duration_seconds{phase=\"rebooting\"} 1.5",
         "dogwatch_alarm{reason=\"RebootFailed\"} 1",
         "dogwatch_reboots_total{outcome=\"Succeeded\"} 1",
-        "dogwatch_api_calls_total{verb=\"patch\"} 2",
-        "dogwatch_api_errors_total{reason=\"409\"} 1",
+        "dogwatch_api_errors_total{reason=\"conflict\"} 1",
     ] {
         assert!(page.lines().any(|shown| shown == line), "{line} in\n{page}");
     }
