@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use dogwatch_core::name::BootId;
 use dogwatch_core::reboot::TriggerSeen;
+use dogwatch_k8s::error::in_words;
 use futures::FutureExt as _;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
@@ -90,16 +91,4 @@ async fn end(mut running: Running) -> RebootEnd {
         Ended::NeverBegun(why) => RebootEnd::NeverBegun(why),
         Ended::Ran(end) => RebootEnd::Ran(end),
     }
-}
-
-/// An error and its causes in one line.
-pub fn in_words(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

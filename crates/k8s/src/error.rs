@@ -75,7 +75,7 @@ impl Error {
 }
 
 /// An error and its causes in one line.
-pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
+pub fn in_words(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
