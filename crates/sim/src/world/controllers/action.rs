@@ -1,6 +1,7 @@
 //! What a controller wants done, as data.
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
@@ -61,6 +62,24 @@ pub enum Verb {
         /// The node.
         node: String,
     },
+}
+
+/// Writes this status, unless the object says so already; a zero that is not written is one.
+pub(super) fn status<S: serde::Serialize>(
+    kind: Kind,
+    meta: &ObjectMeta,
+    current: &S,
+    wanted: &Value,
+) -> Option<Action> {
+    let current = serde_json::to_value(current).unwrap_or(Value::Null);
+    let says = |(field, value): (&String, &Value)| {
+        current[field] == *value || (current[field].is_null() && *value == json!(0))
+    };
+    let same = wanted.as_object().into_iter().flatten().all(says);
+    (!same).then(|| {
+        let verb = Verb::PatchStatus(json!({ "status": wanted }));
+        Action::new(kind, Key::of(meta), verb)
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, Toleration};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use super::action::{self, Action, Kind, Owner, Verb};
+use super::action::{self, Action, Kind, Owner};
 use super::{Controller, Verdict, words};
 use crate::world::cache::{Cache, Change, Key};
 
@@ -195,23 +195,13 @@ fn status(cache: &Cache, set: &DaemonSet) -> Option<Action> {
         "numberMisscheduled": 0,
         "observedGeneration": set.metadata.generation.unwrap_or(0),
     });
-    let current = serde_json::to_value(&set.status).unwrap_or(Value::Null);
-    let same = wanted
-        .as_object()
-        .into_iter()
-        .flatten()
-        .all(|(field, value)| {
-            current[field] == *value || (current[field].is_null() && *value == json!(0))
-        });
-    (!same).then(|| {
-        let verb = Verb::PatchStatus(json!({ "status": wanted }));
-        Action::new(Kind::DaemonSet, Key::of(&set.metadata), verb)
-    })
+    action::status(Kind::DaemonSet, &set.metadata, &set.status, &wanted)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::controllers::Verb;
 
     fn cache(taints: &Value, pod: Option<&Value>) -> Cache {
         let mut cache = Cache::default();

@@ -9,7 +9,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use super::action::{Action, Kind, Owner, Verb};
+use super::action::{self, Action, Kind, Owner, Verb};
 use super::{Controller, Verdict, words};
 use crate::seed;
 use crate::world::cache::{Cache, Change, Key};
@@ -155,18 +155,12 @@ fn status(deployment: &Deployment, sets: &[&ReplicaSet]) -> Option<Action> {
         "unavailableReplicas": (replicas - ready).max(0),
         "observedGeneration": deployment.metadata.generation.unwrap_or(0),
     });
-    let current = serde_json::to_value(&deployment.status).unwrap_or(Value::Null);
-    let same = wanted
-        .as_object()
-        .into_iter()
-        .flatten()
-        .all(|(field, value)| {
-            current[field] == *value || (current[field].is_null() && *value == json!(0))
-        });
-    (!same).then(|| {
-        let verb = Verb::PatchStatus(json!({ "status": wanted }));
-        Action::new(Kind::Deployment, Key::of(&deployment.metadata), verb)
-    })
+    action::status(
+        Kind::Deployment,
+        &deployment.metadata,
+        &deployment.status,
+        &wanted,
+    )
 }
 
 #[cfg(test)]

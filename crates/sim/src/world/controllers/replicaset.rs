@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::action::{self, Action, Kind, Owner, Verb};
+use super::action::{self, Action, Kind, Owner};
 use super::{Controller, Verdict, words};
 use crate::world::cache::{Cache, Change, Key};
 
@@ -105,23 +105,15 @@ fn status(set: &ReplicaSet, live: &[&Arc<Pod>]) -> Option<Action> {
         "availableReplicas": ready,
         "observedGeneration": set.metadata.generation.unwrap_or(0),
     });
-    let current = serde_json::to_value(&set.status).unwrap_or(Value::Null);
-    let same = wanted
-        .as_object()
-        .into_iter()
-        .flatten()
-        .all(|(field, value)| {
-            current[field] == *value || (current[field].is_null() && *value == json!(0))
-        });
-    (!same).then(|| {
-        let verb = Verb::PatchStatus(json!({ "status": wanted }));
-        Action::new(Kind::ReplicaSet, Key::of(&set.metadata), verb)
-    })
+    action::status(Kind::ReplicaSet, &set.metadata, &set.status, &wanted)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::world::controllers::Verb;
 
     fn cache(replicas: u32, pods: &[Value]) -> Cache {
         let mut cache = Cache::default();
