@@ -15,7 +15,9 @@ pub mod explain;
 pub mod limit;
 pub mod lock;
 pub mod name;
+pub mod policy;
 pub mod reboot;
+pub mod selector;
 pub mod time;
 
 pub use decision::{Because, Decision, Wake};

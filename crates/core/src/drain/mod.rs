@@ -18,7 +18,6 @@ mod machine;
 mod pod;
 mod question;
 mod report;
-mod selector;
 #[cfg(test)]
 mod tests;
 mod turnover;
@@ -26,8 +25,8 @@ mod turns;
 mod types;
 mod waiting;
 
+pub use crate::selector::{LabelSelector, Operator, Requirement};
 pub use machine::Drain;
-pub use selector::{LabelSelector, Operator, Requirement};
 pub use types::{
     Answer, Blocked, BudgetNumbers, BudgetSeen, DaemonSetRef, DrainConfig, Dropped, EvictionId,
     Lookup, Owner, PodPhase, PodRef, PodSeen, Progress, Step, Try, Way,

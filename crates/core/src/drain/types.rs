@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use super::selector::LabelSelector;
 use crate::Wake;
+use crate::selector::LabelSelector;
 
 /// Which pod, which incarnation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -103,7 +103,7 @@ fn under_way(view: &View, node: &NodeSeen, record: &Record, now: Now) -> Vec<Str
 
 fn waiting(view: &View, node: &NodeSeen, record: &Record) -> Vec<String> {
     let mut advice = Vec::new();
-    let slots = view.fleet.slots(&node.group);
+    let slots = view.fleet.slots(&view.fleet.group(node));
     let holders = slots.iter().filter_map(|row| view.fleet.holder(&row.lease));
     for holder in holders.filter_map(Result::ok).take(3) {
         advice.push(format!(

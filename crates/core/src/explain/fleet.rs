@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::condition::Condition;
 use crate::lock::{self, HolderId, LeaseSeen, Waiter};
 use crate::name::{GroupName, NodeName};
+use crate::policy::{self, Policies};
 use crate::reboot::{NodeSeen, Phase};
 
 use super::pods::OnNode;
@@ -21,6 +22,8 @@ const LEADING: [&str; 3] = [
 pub struct Fleet {
     /// All Nodes.
     pub nodes: Vec<NodeSeen>,
+    /// All RebootPolicies.
+    pub policies: Policies,
     /// All Leases of Dogwatch's in its namespace that are a group's slot.
     pub leases: Vec<LeaseRow>,
 }
@@ -69,6 +72,11 @@ pub enum CoordinatorSeen {
 }
 
 impl Fleet {
+    /// The group of this node.
+    pub fn group(&self, node: &NodeSeen) -> GroupName {
+        policy::group(&self.policies, &node.labels)
+    }
+
     /// The node of this name.
     pub fn node(&self, name: &NodeName) -> Option<&NodeSeen> {
         self.nodes.iter().find(|node| node.name == *name)
@@ -104,7 +112,7 @@ impl Fleet {
         let waiting: BTreeMap<HolderId, &NodeSeen> = self
             .nodes
             .iter()
-            .filter(|node| node.group == *group && in_queue(node))
+            .filter(|node| in_queue(node) && self.group(node) == *group)
             .map(|node| (HolderId::node(&node.name), node))
             .collect();
         let waiters: Vec<Waiter> = waiting.values().map(|node| waiter(node)).collect();
@@ -118,8 +126,8 @@ impl Fleet {
 
     /// The place of each waiting node in its group's queue, from 1.
     pub(super) fn places(&self) -> BTreeMap<&NodeName, usize> {
-        let groups: BTreeSet<&GroupName> = self.nodes.iter().map(|node| &node.group).collect();
-        let queues = groups.into_iter().map(|group| self.queue(group));
+        let groups: BTreeSet<GroupName> = self.nodes.iter().map(|node| self.group(node)).collect();
+        let queues = groups.iter().map(|group| self.queue(group));
         queues
             .flat_map(|queue| queue.into_iter().zip(1..))
             .map(|(node, place)| (&node.name, place))
@@ -137,7 +145,7 @@ pub(super) fn in_queue(node: &NodeSeen) -> bool {
 fn waiter(node: &NodeSeen) -> Waiter {
     Waiter {
         holder: HolderId::node(&node.name),
-        control_plane: node.control_plane,
+        control_plane: policy::is_control_plane(&node.labels),
         since: node.record.get().map(|record| record.since),
     }
 }

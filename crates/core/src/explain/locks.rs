@@ -33,9 +33,10 @@ impl Chain<'_> {
     }
 
     fn slots(&mut self) {
-        let slots = self.view.fleet.slots(&self.node.group);
+        let group = self.view.fleet.group(self.node);
+        let slots = self.view.fleet.slots(&group);
         if slots.is_empty() {
-            let text = format!("group {} has no Lease yet", self.node.group);
+            let text = format!("group {group} has no Lease yet");
             self.add(Topic::Lock, text);
         }
         for row in slots.iter().take(NAMED) {
@@ -86,7 +87,7 @@ impl Chain<'_> {
         if self.record_phase() != Some(Phase::Waiting) {
             return;
         }
-        let queue = self.view.fleet.queue(&self.node.group);
+        let queue = self.view.fleet.queue(&self.view.fleet.group(self.node));
         let Some(index) = queue.iter().position(|other| other.name == self.node.name) else {
             return;
         };

@@ -108,7 +108,9 @@ pub fn status(fleet: &Fleet) -> Status {
         .iter()
         .map(|node| (node, places.get(&node.name).copied()))
         .collect();
-    nodes.sort_by_key(|(node, place)| (turn(node), &node.group, *place, &node.name));
+    nodes.sort_by_cached_key(|(node, place)| {
+        (turn(node), fleet.group(node), *place, node.name.clone())
+    });
     let mut locks: Vec<&LeaseRow> = fleet.leases.iter().collect();
     locks.sort_by_key(|row| (&row.group, row.lease.slot));
     Status {
@@ -147,7 +149,7 @@ fn node_row(fleet: &Fleet, node: &NodeSeen, place: Option<usize>) -> NodeRow {
     let (reason, message) = why(node, place).unzip();
     NodeRow {
         name: node.name.to_string(),
-        group: node.group.to_string(),
+        group: fleet.group(node).to_string(),
         status: kubectl_status(node),
         phase: record.map(|record| record.phase.as_str()),
         since: record.map(|record| record.since),

@@ -32,13 +32,14 @@ pub(crate) fn node(name: &str) -> NodeSeen {
         unschedulable: false,
         ready: true,
         boot_id: Some(boot("old-boot")),
-        group: GroupName::default_group(),
-        control_plane: false,
+        labels: std::collections::BTreeMap::new(),
         keep_cordoned: false,
         waiting_label: false,
         record: Parsed::Absent,
         request: Parsed::Absent,
         request_fingerprint: None,
+        abort: Parsed::Absent,
+        api_lock: false,
         last: Parsed::Absent,
         conditions: Vec::new(),
     }
@@ -128,7 +129,11 @@ pub(crate) fn held(slot: u32, name: &str, since: i64) -> LeaseRow {
 }
 
 pub(crate) fn fleet(nodes: Vec<NodeSeen>, leases: Vec<LeaseRow>) -> Fleet {
-    Fleet { nodes, leases }
+    Fleet {
+        nodes,
+        leases,
+        policies: crate::policy::Policies::Known(Vec::new()),
+    }
 }
 
 pub(crate) fn view(name: &str, fleet: Fleet) -> View {

@@ -3,7 +3,6 @@
 use super::testkit::*;
 use super::*;
 use crate::lock::HolderId;
-use crate::name::GroupName;
 use crate::reboot::{LastReboot, NodeSeen, Outcome, Parsed, Phase, Request, Trigger};
 
 fn text(explanation: &Explanation) -> Vec<String> {
@@ -230,7 +229,10 @@ fn many_slots_and_names_are_cut() {
 #[test]
 fn another_groups_queue_and_slots_are_left_out() {
     let mut other = waiting("cp", 1);
-    other.group = GroupName::control_plane();
+    other.labels.insert(
+        "node-role.kubernetes.io/control-plane".into(),
+        String::new(),
+    );
     let lines = text(&explained(
         "n2",
         vec![waiting("n2", 10), other],

@@ -5,6 +5,8 @@ use std::time::Duration;
 use super::record::{LastReboot, Record};
 use crate::lock::{LeaseSeen, LockRecord};
 use crate::name::GroupName;
+use crate::policy::{Gate, ReturnGate};
+use crate::selector::LabelSelector;
 
 /// One write. The loop performs a decision's actions in order and stops at the first that fails.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +62,8 @@ pub struct NodePatch {
     pub last: Option<LastReboot>,
     /// Remove `dogwatch.dev/reboot-requested`: it was served.
     pub remove_request: bool,
+    /// Remove `dogwatch.dev/abort-requested`: it was served.
+    pub remove_abort: bool,
 }
 
 /// What happens to the record.
@@ -106,6 +110,13 @@ pub enum Look {
     Drain {
         /// Delete instead of evict.
         delete: bool,
+        /// Pods that stay.
+        exclude: Option<LabelSelector>,
+    },
+    /// The gates that the policy puts before a reboot; asked again as long as they are looked at.
+    StartGates {
+        /// Which.
+        gates: Vec<Gate>,
     },
     /// VolumeAttachments of the drained pods.
     Attachments {
@@ -114,6 +125,8 @@ pub enum Look {
     },
     /// The return gates.
     Gates {
+        /// Which of them.
+        gates: Vec<ReturnGate>,
         /// Budgets that covered the drained pods, `namespace/name`.
         budgets: Vec<String>,
     },

@@ -8,7 +8,7 @@ use super::record::{Phase, Record};
 use super::seen::{DrainSeen, OnTimeout};
 use super::step::{Step, set};
 use super::undo::{self, Lock};
-use super::{Context, reason, triggers};
+use super::{Context, gates, reason, triggers};
 use crate::decision::Severity;
 use crate::drain::{Blocked, Progress};
 
@@ -17,12 +17,19 @@ pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
         return undo::watch_lock(ctx, step);
     }
     let step = progress(ctx, record);
-    undo::watch_lock(
-        ctx,
-        step.look(Look::Drain {
-            delete: record.deleting,
-        }),
-    )
+    let step = match gates::leave_ends(ctx) {
+        Some(at) => step.wake(at, "the window to close"),
+        None => step,
+    };
+    undo::watch_lock(ctx, look(ctx, record, step))
+}
+
+/// Keeps the drain in sight, and at work.
+pub(super) fn look(ctx: &Context<'_>, record: &Record, step: Step) -> Step {
+    step.look(Look::Drain {
+        delete: record.deleting,
+        exclude: ctx.config.exclude.clone(),
+    })
 }
 
 /// The drain, if it goes the way of this record: what it said while it evicted is no news of
@@ -43,6 +50,9 @@ pub(super) fn obstacle(ctx: &Context<'_>, record: &Record) -> Option<Step> {
     }
     if !triggers::still_wanted(ctx, &serves) {
         return Some(undo::withdraw(ctx, record));
+    }
+    if let Some(no) = gates::no_leave_to_go_on(ctx) {
+        return Some(gates::undo_for(ctx, record, &no));
     }
     match undo::lock_is_ours(ctx) {
         None => Some(Step::new(
@@ -213,19 +223,12 @@ pub(super) fn rebooting(
     drain: &DrainSeen,
     text: String,
 ) -> Step {
-    let wanted = triggers::wanted(ctx.seen, ctx.node, ctx.now);
-    let mut serves = record.serves.clone();
-    serves.extend(
-        wanted
-            .into_iter()
-            .map(|(source, (print, _))| (source, print)),
-    );
     let record = Record {
         phase: Phase::Rebooting,
         since: ctx.now.wall,
         attempts: record.attempts + 1,
         message: text.clone(),
-        serves,
+        serves: triggers::all_served(ctx, record),
         budgets: all_budgets(record, drain),
         ..record.clone()
     };

@@ -1,15 +1,20 @@
 //! Whose lock: a Node may be moved to another group while it holds, and its Lease stays where it
 //! is. Source: specification §2.2.
 
+use super::Context;
 use super::seen::{NodeFact, NodeSeen, Seen};
 use crate::lock;
 use crate::name::GroupName;
+use crate::policy;
 
 /// The group whose Leases concern this node now: that of the Lease it holds, or may hold, else its
 /// own. `None` while the Node was not seen.
 pub fn lock_group(seen: &Seen) -> Option<GroupName> {
     match &seen.node {
-        NodeFact::There(node) => Some(group(seen, node)),
+        NodeFact::There(node) => {
+            let own = || policy::group(&seen.policies, &node.labels);
+            Some(held_group(seen, node).unwrap_or_else(own))
+        }
         NodeFact::NotYet | NodeFact::Gone => None,
     }
 }
@@ -21,7 +26,12 @@ pub fn group_of_lease(name: &str) -> Option<GroupName> {
     GroupName::new(group).ok().filter(|_| number)
 }
 
-pub(super) fn group(seen: &Seen, node: &NodeSeen) -> GroupName {
+pub(super) fn group(ctx: &Context<'_>) -> GroupName {
+    held_group(ctx.seen, ctx.node).unwrap_or_else(|| ctx.rule.group.clone())
+}
+
+/// The group of the Lease that this node holds, or may hold.
+fn held_group(seen: &Seen, node: &NodeSeen) -> Option<GroupName> {
     let held = seen
         .lock
         .leases
@@ -32,5 +42,4 @@ pub(super) fn group(seen: &Seen, node: &NodeSeen) -> GroupName {
         .or(held.map(|lease| lease.name.as_str()))
         .or(seen.lock.unsettled.as_deref())
         .and_then(group_of_lease)
-        .unwrap_or_else(|| node.group.clone())
 }

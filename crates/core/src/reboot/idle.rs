@@ -10,6 +10,9 @@ use super::step::{Step, set};
 use super::{Context, reason, triggers};
 
 pub(super) fn step(ctx: &Context<'_>) -> Step {
+    if ctx.node.abort != Parsed::Absent {
+        return nothing_to_abort(ctx);
+    }
     let wanted = triggers::wanted(ctx.seen, ctx.node, ctx.now);
     let Some((_, trigger)) = wanted.values().next() else {
         return quiet(ctx);
@@ -79,6 +82,20 @@ fn quiet(ctx: &Context<'_>) -> Step {
     }
 }
 
+/// An abort that comes when nothing is under way is served at once; a request that has not begun
+/// goes with it.
+fn nothing_to_abort(ctx: &Context<'_>) -> Step {
+    let patch = NodePatch {
+        remove_abort: true,
+        remove_request: ctx.node.request.get().is_some(),
+        ..untouched(ctx)
+    };
+    let text = "asked to stop a reboot, but none is under way";
+    Step::new(reason::ABORTED, text)
+        .say()
+        .act(Action::PatchNode(Box::new(patch)))
+}
+
 /// The record was taken away by hand: whoever leaves the lock must not call us.
 fn unlabel(ctx: &Context<'_>) -> Step {
     let patch = NodePatch {
@@ -101,6 +118,7 @@ fn untouched(ctx: &Context<'_>) -> NodePatch {
         waiting_label: None,
         last: None,
         remove_request: false,
+        remove_abort: false,
     }
 }
 

@@ -3,8 +3,10 @@
 //! Source: specification §2.1 to §2.5. [`decide`] starts from facts: the record on the Node, the
 //! host's boot id, the Leases, the drain. It remembers nothing between calls.
 
+mod abort;
 mod action;
 mod draining;
+mod gates;
 mod group;
 mod idle;
 mod memory;
@@ -23,11 +25,13 @@ mod waiting;
 
 pub use action::{Action, Look, NodePatch, RecordChange};
 pub use group::{group_of_lease, lock_group};
-pub use record::{Fingerprint, LastReboot, Outcome, Parsed, Phase, Record, Request, Trigger};
+pub use record::{
+    Abort, Fingerprint, LastReboot, Outcome, Parsed, Phase, Record, Request, Trigger,
+};
 pub use seen::{
     CommandEnd, CommandSeen, Config, CountSeen, DrainSeen, HolderSeen, HostSeen, LockSeen,
-    NodeFact, NodeSeen, OnGateTimeout, OnTimeout, Permit, PhaseSeen, RunSeen, Seen, TriggerSeen,
-    TriggerState, Wanted,
+    NodeFact, NodeSeen, OnGateTimeout, OnTimeout, Permit, PhaseSeen, RunSeen, Seen, StartGatesSeen,
+    TriggerSeen, TriggerState, Wanted,
 };
 pub use triggers::{served_source, wanted};
 
@@ -35,13 +39,14 @@ use std::time::Duration;
 
 use crate::Now;
 use crate::name::BootId;
+use crate::policy::{self, Policies};
 use step::Step;
 
 /// The decision about one node's reboot.
 pub type Decision = crate::Decision<Action, Look>;
 
 /// What to do about this node's reboot, and why.
-pub fn decide(seen: &Seen, config: &Config, now: Now) -> Decision {
+pub fn decide(seen: &Seen, flags: &Config, now: Now) -> Decision {
     let node = match &seen.node {
         NodeFact::NotYet => {
             return Step::new(reason::NODE_NOT_SEEN, "our Node was not seen yet").bare();
@@ -59,11 +64,13 @@ pub fn decide(seen: &Seen, config: &Config, now: Now) -> Decision {
         Ok(boot) => boot,
         Err(why) => return report::boot_id_unreadable(why),
     };
+    let rule = policy::rule(&seen.policies, &node.labels, flags);
     let ctx = Context {
         seen,
         node,
         boot,
-        config,
+        config: &rule.config,
+        rule: &rule,
         now,
     };
     step_of(&ctx).finish(&ctx)
@@ -74,7 +81,9 @@ struct Context<'a> {
     seen: &'a Seen,
     node: &'a NodeSeen,
     boot: &'a BootId,
+    /// What holds for this node: the flags, and over them the policy.
     config: &'a Config,
+    rule: &'a policy::Rule<'a>,
     now: Now,
 }
 
@@ -112,6 +121,13 @@ fn step_of(ctx: &Context<'_>) -> Step {
     }
     if record.phase < Phase::Returning && record.boot_id != *ctx.boot {
         return returning::begin(ctx, record);
+    }
+    if matches!(ctx.seen.policies, Policies::NotYet) {
+        // They say which group's lock this is, and how long everything may take.
+        return Step::new(reason::LOOKING_AT_POLICIES, "looking at the RebootPolicies");
+    }
+    if ctx.node.abort != Parsed::Absent {
+        return abort::step(ctx, record);
     }
     match record.phase {
         Phase::Waiting => waiting::step(ctx, record),

@@ -22,6 +22,28 @@ pub const SUPERSEDED: &str = "SupersededByNewerRun";
 pub const PLANNED: &str = "RebootPlanned";
 /// The record of an older run is taken over.
 pub const ADOPTING: &str = "AdoptingOlderRun";
+/// The RebootPolicies are being looked at.
+pub const LOOKING_AT_POLICIES: &str = "LookingAtPolicies";
+/// The RebootPolicies cannot be read: nothing begins.
+pub const POLICIES_UNREADABLE: &str = "PoliciesUnreadable";
+/// The policy has parts that cannot be understood: nothing that it governs begins.
+pub const POLICY_INVALID: &str = "PolicyInvalid";
+/// The policy is paused.
+pub const PAUSED: &str = "Paused";
+/// No window of the policy is open.
+pub const OUTSIDE_WINDOW: &str = "OutsideWindow";
+/// A window is open, but closes before a drain would have to be done.
+pub const WINDOW_TOO_SHORT: &str = "WindowTooShort";
+/// The node's last reboot is more recent than the policy's `minInterval`.
+pub const TOO_SOON: &str = "RebootedTooRecently";
+/// The gates of the policy are being asked.
+pub const LOOKING_AT_GATES: &str = "LookingAtGates";
+/// A gate of the policy is shut.
+pub const GATE_SHUT: &str = "GateShut";
+/// The lock API has taken this node out of service.
+pub const LOCKED_THROUGH_API: &str = "LockedThroughApi";
+/// A person stopped the reboot.
+pub const ABORTED: &str = "Aborted";
 /// The lock's Leases are being looked at.
 pub const LOOKING_AT_LOCK: &str = "LookingAtLock";
 /// Somebody else holds every slot.

@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use super::action::{Action, Look};
+use super::action::Action;
 use super::record::Record;
 use super::seen::{CommandEnd, CommandSeen, DrainSeen};
 use super::step::Step;
 use super::undo::{self, Lock};
-use super::{Context, draining, reason, triggers};
+use super::{Context, draining, gates, reason, triggers};
 use crate::drain::Progress;
 
 /// The command starts within this time of the answer to the patch that wrote `rebooting`.
@@ -20,7 +20,7 @@ const START_WITHIN: Duration = Duration::from_secs(10);
 pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
     let step = match undo::lock_is_ours(ctx) {
         // Who judges the lock by the run that is written there must find a live one.
-        Some(Lock::OlderRun(lease)) => with_drain(undo::adopt(ctx, &lease), record),
+        Some(Lock::OlderRun(lease)) => draining::look(ctx, record, undo::adopt(ctx, &lease)),
         Some(Lock::Ours | Lock::Lost) | None => by_command(ctx, record),
     };
     undo::watch_lock(ctx, step)
@@ -50,7 +50,7 @@ fn unstarted(ctx: &Context<'_>, record: &Record) -> Step {
         );
     }
     if let Some(step) = last_check(ctx, record) {
-        return with_drain(step, record);
+        return draining::look(ctx, record, step);
     }
     let permit = ctx
         .seen
@@ -63,7 +63,11 @@ fn unstarted(ctx: &Context<'_>, record: &Record) -> Step {
             since: ctx.now.wall,
             ..record.clone()
         };
-        return with_drain(Step::new(reason::REBOOTING, text).patch(ctx, again), record);
+        return draining::look(
+            ctx,
+            record,
+            Step::new(reason::REBOOTING, text).patch(ctx, again),
+        );
     }
     let text = format!("{}; starting the reboot command", record.message);
     let step = Step::new(reason::REBOOTING, text)
@@ -71,7 +75,7 @@ fn unstarted(ctx: &Context<'_>, record: &Record) -> Step {
         .act(Action::Reboot {
             attempt: record.attempts,
         });
-    with_drain(step, record)
+    draining::look(ctx, record, step)
 }
 
 /// Just before the command: still cordoned, still drained, lock still ours, trigger still there.
@@ -79,13 +83,21 @@ fn last_check(ctx: &Context<'_>, record: &Record) -> Option<Step> {
     if record.attempts > 1 {
         return last_check_again(ctx, record);
     }
-    draining::obstacle(ctx, record).or_else(|| {
-        if record.forced {
-            None
-        } else {
-            still_drained(ctx, record)
-        }
-    })
+    let undrained = || (!record.forced).then(|| still_drained(ctx, record));
+    draining::obstacle(ctx, record)
+        .or_else(|| undrained().flatten())
+        .or_else(|| gates_again(ctx, record))
+}
+
+/// The gates of the policy, asked anew since the drain ended. One that is shut now was perhaps shut
+/// by this very drain: it counts as a failure, or it would be drained in a circle.
+fn gates_again(ctx: &Context<'_>, record: &Record) -> Option<Step> {
+    let step = gates::shut_now(ctx)?;
+    if step.because.reason != reason::GATE_SHUT {
+        return Some(step);
+    }
+    let text = format!("{}, right before the reboot; undoing", step.because.message);
+    Some(undo::undo(ctx, record, reason::GATE_SHUT, text))
 }
 
 /// The same before a further attempt. No obstacle undoes anything any more: an earlier command may
@@ -105,6 +117,10 @@ fn last_check_again(ctx: &Context<'_>, record: &Record) -> Option<Step> {
             record,
             "nothing asks for it any more, so the command is not run again",
         ));
+    }
+    if let Some(no) = gates::no_leave_to_go_on(ctx) {
+        let why = format!("{}, so the command is not run again", no.because.message);
+        return Some(failed(ctx, record, &why));
     }
     match undo::lock_is_ours(ctx) {
         None => Some(hold("looking whether the lock is still ours")),
@@ -162,12 +178,6 @@ fn still_drained(ctx: &Context<'_>, record: &Record) -> Option<Step> {
     Some(Step::new(reason::DRAINING, text).patch(ctx, record))
 }
 
-fn with_drain(step: Step, record: &Record) -> Step {
-    step.look(Look::Drain {
-        delete: record.deleting,
-    })
-}
-
 fn started(ctx: &Context<'_>, record: &Record, ended: Option<&CommandEnd>) -> Step {
     match ended {
         None | Some(CommandEnd::Success) => awaiting(ctx, record, "the reboot command was started"),
@@ -203,7 +213,7 @@ fn awaiting(ctx: &Context<'_>, record: &Record, what: &str) -> Step {
 
 fn again(ctx: &Context<'_>, record: &Record) -> Step {
     if let Some(step) = last_check_again(ctx, record) {
-        return with_drain(step, record);
+        return draining::look(ctx, record, step);
     }
     let progress = Progress {
         covered_by: record.budgets.clone(),
@@ -217,10 +227,8 @@ fn again(ctx: &Context<'_>, record: &Record) -> Step {
         "no new boot within {:?}; running the command again",
         ctx.config.reboot_timeout
     );
-    with_drain(
-        draining::rebooting(ctx, record, &drain, text).warn(),
-        record,
-    )
+    let step = draining::rebooting(ctx, record, &drain, text).warn();
+    draining::look(ctx, record, step)
 }
 
 /// Cordon and lock stay: a delayed shutdown may still fire.

@@ -128,6 +128,18 @@ pub struct Request {
     pub not_before: Option<Timestamp>,
 }
 
+/// Annotation `dogwatch.dev/abort-requested`: a person wants the reboot under way stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Abort {
+    /// Why.
+    #[serde(default)]
+    pub reason: String,
+    /// Who asks.
+    #[serde(default)]
+    pub requester: String,
+}
+
 /// How a planned reboot ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
@@ -135,6 +147,8 @@ pub enum Outcome {
     Rebooted,
     /// What asked for it went away before the command; nothing happened.
     TriggerGone,
+    /// A person stopped it. What asked for it counts as served.
+    Aborted,
 }
 
 impl Outcome {
@@ -143,6 +157,7 @@ impl Outcome {
         match self {
             Outcome::Rebooted => "Rebooted",
             Outcome::TriggerGone => "TriggerGone",
+            Outcome::Aborted => "Aborted",
         }
     }
 }
@@ -172,6 +187,12 @@ pub struct LastReboot {
 }
 
 impl LastReboot {
+    /// Whether what asked for it was served: by another boot, or by a person's word that it is not
+    /// to be.
+    pub fn served(&self) -> bool {
+        self.old_boot_id != self.new_boot_id || self.outcome == Outcome::Aborted
+    }
+
     /// How long each phase took, by the node's own clock.
     pub fn took(&self) -> BTreeMap<Phase, Duration> {
         let ends = self.began.values().skip(1).chain([&self.finished]);

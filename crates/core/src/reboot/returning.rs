@@ -72,6 +72,7 @@ fn uncordon(ctx: &Context<'_>, record: &Record) -> Step {
 /// The gates stay in sight until the record is gone: what is not looked at is forgotten.
 fn gates(ctx: &Context<'_>, record: &Record, opened: Duration) -> Step {
     let look = Look::Gates {
+        gates: ctx.config.return_gates.clone(),
         budgets: record.budgets.clone(),
     };
     let shut = match &ctx.seen.gates {

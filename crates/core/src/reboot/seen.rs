@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::record::{Fingerprint, LastReboot, Parsed, Record, Request};
+use super::record::{Abort, Fingerprint, LastReboot, Parsed, Record, Request};
 use crate::condition::Condition;
 use crate::drain::Progress;
 use crate::lock::{Count, HolderId, HolderNode, LeaseSeen};
-use crate::name::{BootId, GroupName, NodeName, RunId};
+use crate::name::{BootId, NodeName, RunId};
+use crate::policy::{Gate, Policies, ReturnGate};
+use crate::selector::LabelSelector;
 
 /// Everything that was seen. Facts that a [`super::Look`] asks for are `None` until they were
 /// looked at.
@@ -17,8 +19,12 @@ pub struct Seen {
     pub node: NodeFact,
     /// Our own host.
     pub host: HostSeen,
+    /// The cluster's RebootPolicies.
+    pub policies: Policies,
     /// The lock.
     pub lock: LockSeen,
+    /// What the policy's gates said last.
+    pub start_gates: Option<StartGatesSeen>,
     /// The drain, while one is looked at.
     pub drain: Option<DrainSeen>,
     /// Names of VolumeAttachments of the drained pods that are still there.
@@ -61,10 +67,8 @@ pub struct NodeSeen {
     pub ready: bool,
     /// `status.nodeInfo.bootID`, as the kubelet last posted it.
     pub boot_id: Option<BootId>,
-    /// The group it belongs to.
-    pub group: GroupName,
-    /// Whether it has the control-plane role.
-    pub control_plane: bool,
+    /// Its labels: they choose the policy that rules it, and with it its group.
+    pub labels: BTreeMap<String, String>,
     /// Annotation `dogwatch.dev/keep-cordoned`.
     pub keep_cordoned: bool,
     /// Label `dogwatch.dev/reboot=waiting`.
@@ -75,6 +79,10 @@ pub struct NodeSeen {
     pub request: Parsed<Request>,
     /// The request's text: what identifies it.
     pub request_fingerprint: Option<Fingerprint>,
+    /// Annotation `dogwatch.dev/abort-requested`: a person wants the reboot under way stopped.
+    pub abort: Parsed<Abort>,
+    /// Annotation `dogwatch.dev/api-lock`: somebody is taking this node out by the lock API.
+    pub api_lock: bool,
     /// Annotation `dogwatch.dev/last-reboot`.
     pub last: Parsed<LastReboot>,
     /// Its conditions.
@@ -154,6 +162,17 @@ pub struct HolderSeen {
     /// What they said.
     pub reads: [HolderNode; 2],
     /// When.
+    pub taken: Duration,
+}
+
+/// What the gates of a policy said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StartGatesSeen {
+    /// Which gates were looked at: an answer to others proves nothing.
+    pub gates: Vec<Gate>,
+    /// What keeps them shut, in words; empty is open. What cannot be asked is shut.
+    pub shut: Vec<String>,
+    /// When the first question was sent.
     pub taken: Duration,
 }
 
@@ -245,7 +264,7 @@ pub enum CommandEnd {
     Failure(String),
 }
 
-/// What was configured.
+/// What was configured by flags; a policy goes before it. See [`crate::policy::rule`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// How many of the group may be out.
@@ -254,6 +273,8 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// What then.
     pub on_drain_timeout: OnTimeout,
+    /// Pods that stay.
+    pub exclude: Option<LabelSelector>,
     /// How long drained volumes may take to detach.
     pub volume_detach_timeout: Duration,
     /// How long after the command a new boot is waited for.
@@ -262,10 +283,31 @@ pub struct Config {
     pub reboot_attempts: u32,
     /// How long the Node must be Ready.
     pub settle: Duration,
+    /// What the return waits for.
+    pub return_gates: Vec<ReturnGate>,
     /// How long the return gates may take.
     pub gate_timeout: Duration,
     /// What then.
     pub on_gate_timeout: OnGateTimeout,
+}
+
+impl Default for Config {
+    /// Every default of specification §2.
+    fn default() -> Self {
+        Self {
+            max_unavailable: crate::limit::Limit::Count(1),
+            drain_timeout: Duration::from_hours(1),
+            on_drain_timeout: OnTimeout::Abort,
+            exclude: None,
+            volume_detach_timeout: Duration::from_mins(2),
+            reboot_timeout: Duration::from_mins(30),
+            reboot_attempts: 2,
+            settle: Duration::from_secs(30),
+            return_gates: ReturnGate::ALL.to_vec(),
+            gate_timeout: Duration::from_mins(15),
+            on_gate_timeout: OnGateTimeout::Keep,
+        }
+    }
 }
 
 /// What to do when a drain has taken too long.

@@ -8,6 +8,7 @@ use super::{Context, Decision, report};
 use crate::decision::{Because, Event, Report, Severity, Wake};
 
 /// An answer in the making: the reason first, for there is no step without one.
+#[derive(Clone)]
 pub(super) struct Step {
     pub(super) because: Because,
     pub(super) actions: Vec<Action>,
@@ -118,5 +119,6 @@ pub(super) fn set(ctx: &Context<'_>, mut record: Record) -> NodePatch {
         waiting_label: None,
         last: None,
         remove_request: false,
+        remove_abort: false,
     }
 }

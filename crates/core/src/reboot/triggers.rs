@@ -1,7 +1,9 @@
 //! What wants a reboot. Source: specification §2.1.
 
+use std::collections::BTreeMap;
+
 use super::Context;
-use super::record::{Fingerprint, LastReboot, Parsed, Trigger};
+use super::record::{Fingerprint, LastReboot, Parsed, Record, Trigger};
 use super::seen::{NodeSeen, Seen, TriggerSeen, TriggerState, Wanted};
 use crate::Now;
 
@@ -27,9 +29,7 @@ pub fn wanted(seen: &Seen, node: &NodeSeen, now: Now) -> Wanted {
 
 /// Whether this appearance of the source was served by the last reboot.
 pub fn served_source(last: Option<&LastReboot>, source: &str, fingerprint: &Fingerprint) -> bool {
-    last.is_some_and(|last| {
-        last.old_boot_id != last.new_boot_id && last.fingerprints.get(source) == Some(fingerprint)
-    })
+    last.is_some_and(|last| last.served() && last.fingerprints.get(source) == Some(fingerprint))
 }
 
 fn sentinel(
@@ -65,6 +65,14 @@ fn request(node: &NodeSeen, now: Now) -> Option<(String, (Fingerprint, Trigger))
         requester: Some(request.requester.clone()),
     };
     Some((REQUEST.into(), (node.request_fingerprint.clone()?, trigger)))
+}
+
+/// What a reboot serves that is under way: what it was begun for, and what has come since.
+pub(super) fn all_served(ctx: &Context<'_>, record: &Record) -> BTreeMap<String, Fingerprint> {
+    let mut serves = record.serves.clone();
+    let wanted = wanted(ctx.seen, ctx.node, ctx.now).into_iter();
+    serves.extend(wanted.map(|(source, (print, _))| (source, print)));
+    serves
 }
 
 /// Sentinels that survived the boot they caused.

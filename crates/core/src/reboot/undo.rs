@@ -31,7 +31,17 @@ pub(super) fn undo(ctx: &Context<'_>, record: &Record, why: &'static str, text: 
 /// Uncordon what we cordoned without blame: what asked for the reboot is gone.
 pub(super) fn withdraw(ctx: &Context<'_>, record: &Record) -> Step {
     let text = "what asked for the reboot is gone; undoing".to_owned();
-    back_to_waiting(ctx, record, reason::TRIGGER_GONE, text, None)
+    without_blame(ctx, record, reason::TRIGGER_GONE, text)
+}
+
+/// Uncordon what we cordoned and queue again at once.
+pub(super) fn without_blame(
+    ctx: &Context<'_>,
+    record: &Record,
+    why: &'static str,
+    text: String,
+) -> Step {
+    back_to_waiting(ctx, record, why, text, None)
 }
 
 fn back_to_waiting(
@@ -121,7 +131,7 @@ fn hides_us(lease: &LeaseSeen, replaces: &[RunId]) -> bool {
 
 /// A bid whose end is unknown may still land and leave a lock with nobody behind it. Bidding once
 /// more for the same version either wins (and is then released) or proves that the version moved.
-fn settle(ctx: &Context<'_>, step: Step) -> Option<Step> {
+pub(super) fn settle(ctx: &Context<'_>, step: Step) -> Option<Step> {
     let lease = unsettled(ctx)?;
     let mut step = step.act(waiting::ask(ctx, lease));
     let name = &lease.name;
@@ -162,6 +172,7 @@ pub(super) fn finish(ctx: &Context<'_>, record: &Record, outcome: Outcome) -> No
         waiting_label: Some(false),
         last: keep_last(ctx, last),
         remove_request: outcome == Outcome::Rebooted && served.is_some() && served == request,
+        remove_abort: false,
     }
 }
 
@@ -172,8 +183,9 @@ fn fingerprints(
     record: &Record,
     outcome: Outcome,
 ) -> BTreeMap<String, Fingerprint> {
-    let before = ctx.node.last.get().filter(|_| outcome == Outcome::Rebooted);
-    let survivors = before.filter(|last| last.old_boot_id != last.new_boot_id);
+    let counts = outcome != Outcome::TriggerGone;
+    let before = ctx.node.last.get().filter(|_| counts);
+    let survivors = before.filter(|last| last.served());
     let mut all = survivors
         .map(|last| last.fingerprints.clone())
         .unwrap_or_default();
@@ -185,12 +197,8 @@ fn fingerprints(
 /// A withdrawn reboot must not wipe the fingerprints of the last real one: what survived that boot
 /// would cause another.
 fn keep_last(ctx: &Context<'_>, last: LastReboot) -> Option<LastReboot> {
-    let real_before = ctx
-        .node
-        .last
-        .get()
-        .is_some_and(|before| before.outcome == Outcome::Rebooted);
-    (last.outcome == Outcome::Rebooted || !real_before).then_some(last)
+    let real_before = ctx.node.last.get().is_some_and(LastReboot::served);
+    (last.outcome != Outcome::TriggerGone || !real_before).then_some(last)
 }
 
 /// Keeps the lock's Leases in sight while a phase relies on them.

@@ -7,11 +7,11 @@ use super::action::{Action, Look, NodePatch};
 use super::record::{Phase, Record};
 use super::seen::HolderSeen;
 use super::step::{Step, set};
-use super::{Context, group, reason, triggers, undo};
+use super::{Context, gates, group, reason, triggers, undo};
 use crate::decision::Severity;
 use crate::limit::Limit;
 use crate::lock::{self, Bid, Budget, LeaseSeen, LockRecord, Standing, Verdict};
-use crate::name::GroupName;
+use crate::policy::Policies;
 
 /// How long somebody is let hold a lock before a waiter first looks whether its Node still exists,
 /// and how long between looks. Jitter spreads a thousand waiters over it.
@@ -36,13 +36,37 @@ pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
     };
     step(match mine(ctx, leases) {
         Some((lease, Standing::Ours)) => match wrong(ctx, lease) {
-            Some(why) => give_up(lease, &why),
-            None => counted(ctx, record, lease),
+            Some(why) => give_up(lease, reason::RELEASING, &why),
+            None => with_lock(ctx, record, lease),
         },
         Some((lease, Standing::OtherRun { .. })) => undo::adopt(ctx, lease),
         Some((_, Standing::NotHeld)) | None if record.lease.is_some() => forget_lease(ctx, record),
-        Some((_, Standing::NotHeld)) | None => long_wait(ctx, record, bid(ctx, leases)),
+        Some((_, Standing::NotHeld)) | None => match no_leave(ctx) {
+            // Even then an unknown bid is settled: it may land and hold up everybody else.
+            Some(no) => undo::settle(ctx, no.clone()).unwrap_or(no),
+            None => long_wait(ctx, record, bid(ctx, leases)),
+        },
     })
+}
+
+/// Why this node must not even ask for the lock.
+fn no_leave(ctx: &Context<'_>) -> Option<Step> {
+    if ctx.node.api_lock {
+        let text = "the lock API has taken this node out of service; begins when it is unlocked";
+        return Some(Step::new(reason::LOCKED_THROUGH_API, text));
+    }
+    gates::no_leave(ctx)
+}
+
+/// Ours: but the policy may have changed its mind meanwhile, or a gate is shut. Then the next one
+/// is called, for it may be allowed.
+fn with_lock(ctx: &Context<'_>, record: &Record, lease: &LeaseSeen) -> Step {
+    let no = no_leave(ctx).or_else(|| gates::shut(ctx));
+    match no {
+        Some(step) if step.because.reason == reason::LOOKING_AT_GATES => step,
+        Some(no) => give_up(lease, no.because.reason, &no.because.message),
+        None => gates::look(ctx, counted(ctx, record, lease)),
+    }
 }
 
 /// Why a lock that is held in our name is not the one we need: the node was moved to another
@@ -55,14 +79,15 @@ fn wrong(ctx: &Context<'_>, lease: &LeaseSeen) -> Option<String> {
     if let Some(uid) = taken_for.filter(|uid| **uid != ctx.node.uid) {
         return Some(format!("it was taken for a Node that is gone (UID {uid})"));
     }
-    let elsewhere = group::group_of_lease(&lease.name).filter(|group| *group != ctx.node.group);
-    elsewhere.map(|_| format!("this node belongs to group {} now", ctx.node.group))
+    let own = &ctx.rule.group;
+    let elsewhere = group::group_of_lease(&lease.name).filter(|group| group != own);
+    elsewhere.map(|_| format!("this node belongs to group {own} now"))
 }
 
-fn give_up(lease: &LeaseSeen, why: &str) -> Step {
+fn give_up(lease: &LeaseSeen, reason: &'static str, why: &str) -> Step {
     let text = format!("releasing Lease {}: {why}", lease.name);
     let lease = Box::new(lease.clone());
-    Step::new(reason::RELEASING, text).act(Action::Release {
+    Step::new(reason, text).act(Action::Release {
         lease,
         over_budget: false,
     })
@@ -97,7 +122,11 @@ fn long_wait(ctx: &Context<'_>, record: &Record, step: Step) -> Step {
 
 /// Asks for the group's Leases to be watched; and for its size, where the maximum is a percentage.
 pub(super) fn look_at_locks(ctx: &Context<'_>, step: Step) -> Step {
-    let group = group::group(ctx.seen, ctx.node);
+    if matches!(ctx.seen.policies, Policies::NotYet) {
+        // They say which group's lock it is.
+        return step;
+    }
+    let group = group::group(ctx);
     let locks = Look::Locks {
         group: group.clone(),
         slots: max(ctx),
@@ -114,12 +143,8 @@ fn max(ctx: &Context<'_>) -> u32 {
     max_of(ctx, ctx.seen.lock.group_size.unwrap_or(1))
 }
 
-/// Our own maximum in a group of so many. The control plane is a group of one: two of three gone
-/// would be the end of the cluster, whatever the workers may afford. Source: specification §2.2.
+/// Our own maximum in a group of so many.
 fn max_of(ctx: &Context<'_>, members: u32) -> u32 {
-    if group::group(ctx.seen, ctx.node) == GroupName::control_plane() {
-        return 1;
-    }
     let max = ctx
         .config
         .max_unavailable
@@ -154,13 +179,18 @@ fn bid(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {
         // ever look, for the slot that we gave back is free. We have just found out, so at once.
         return judge_holders(ctx, leases, step, ctx.now.mono);
     }
-    match lock::when_to_bid(
+    let turn = lock::when_to_bid(
         leases,
         &ctx.seen.run.holder,
         max(ctx),
         ctx.seen.run.jitter,
         ctx.now,
-    ) {
+    );
+    // Asked only when the lock is to be had: a thousand who wait for it ask nobody.
+    if let (Bid::Now { .. } | Bid::Later { .. }, Some(no)) = (&turn, gates::shut(ctx)) {
+        return no;
+    }
+    let step = match turn {
         Bid::Now { lease } => {
             let text = format!("asking for Lease {}", lease.name);
             Step::new(reason::BIDDING, text).act(ask(ctx, &lease))
@@ -172,8 +202,9 @@ fn bid(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {
             );
             Step::new(reason::NOT_OUR_TURN, text).wake(at, "our turn to bid")
         }
-        Bid::AllHeld => held_by_others(ctx, leases),
-    }
+        Bid::AllHeld => return held_by_others(ctx, leases),
+    };
+    gates::look(ctx, step)
 }
 
 /// A bid for this Lease, or the takeover of our own older one.
@@ -182,7 +213,7 @@ pub(super) fn ask(ctx: &Context<'_>, lease: &LeaseSeen) -> Action {
         node: Some(ctx.node.name.clone()),
         node_uid: Some(ctx.node.uid.clone()),
         boot_id: Some(ctx.boot.clone()),
-        group: group::group_of_lease(&lease.name).unwrap_or_else(|| ctx.node.group.clone()),
+        group: group::group_of_lease(&lease.name).unwrap_or_else(|| ctx.rule.group.clone()),
         max: max(ctx),
         since: ctx.now.wall,
         runs: vec![ctx.seen.run.id.clone()],

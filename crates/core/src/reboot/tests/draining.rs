@@ -147,7 +147,10 @@ fn past_the_deadline_delete_is_written_down_first_and_has_as_long_again() {
     deleting.drain.as_mut().unwrap().progress.deleting = true;
     let going_on = decide(&deleting, &config, now(3601));
     assert_eq!(going_on.actions, []);
-    assert!(going_on.looks.contains(&Look::Drain { delete: true }));
+    assert!(going_on.looks.contains(&Look::Drain {
+        delete: true,
+        exclude: None
+    }));
     assert_eq!(
         written(&decide(&deleting, &config, now(7200))).phase,
         Phase::Waiting

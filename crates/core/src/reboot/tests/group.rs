@@ -8,10 +8,15 @@ use crate::limit::Limit;
 use crate::lock::Count;
 use crate::name::GroupName;
 
+fn make_control_plane(node: &mut NodeSeen) {
+    let role = "node-role.kubernetes.io/control-plane";
+    node.labels.insert(role.into(), String::new());
+}
+
 #[test]
 fn a_node_that_was_moved_while_it_waited_releases_the_wrong_lock() {
     let mut seen = waiting(vec![ours()]);
-    set(&mut seen, |node| node.group = GroupName::control_plane());
+    set(&mut seen, make_control_plane);
     let decision = decide(&seen, &config(), now(5));
     assert!(matches!(
         decision.actions.as_slice(),
@@ -33,7 +38,7 @@ fn a_node_that_was_moved_while_it_waited_releases_the_wrong_lock() {
 fn a_node_that_was_moved_while_it_drains_keeps_the_lock_that_its_record_names() {
     for phase in [Phase::Draining, Phase::Rebooting, Phase::Returning] {
         let mut seen = seen(phase);
-        set(&mut seen, |node| node.group = GroupName::control_plane());
+        set(&mut seen, make_control_plane);
         seen.lock.leases = None;
         let decision = decide(&seen, &config(), now(5));
         let there = Look::Locks {

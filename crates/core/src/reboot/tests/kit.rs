@@ -6,9 +6,8 @@ use jiff::Timestamp;
 
 use super::super::*;
 use crate::Now;
-use crate::limit::Limit;
 use crate::lock::{HolderId, LeaseSeen};
-use crate::name::{GroupName, NodeName, RunId};
+use crate::name::{NodeName, RunId};
 
 pub(super) use crate::lock::testkit::{free, held, run};
 
@@ -34,17 +33,7 @@ pub(super) fn print(text: &str) -> Fingerprint {
 }
 
 pub(super) fn config() -> Config {
-    Config {
-        max_unavailable: Limit::Count(1),
-        drain_timeout: Duration::from_hours(1),
-        on_drain_timeout: OnTimeout::Abort,
-        volume_detach_timeout: Duration::from_mins(2),
-        reboot_timeout: Duration::from_mins(30),
-        reboot_attempts: 2,
-        settle: Duration::from_secs(30),
-        gate_timeout: Duration::from_mins(15),
-        on_gate_timeout: OnGateTimeout::Keep,
-    }
+    Config::default()
 }
 
 pub(super) fn node_seen(name: &str) -> NodeSeen {
@@ -55,13 +44,14 @@ pub(super) fn node_seen(name: &str) -> NodeSeen {
         unschedulable: false,
         ready: true,
         boot_id: Some(boot("boot-1")),
-        group: GroupName::default_group(),
-        control_plane: false,
+        labels: std::collections::BTreeMap::new(),
         keep_cordoned: false,
         waiting_label: false,
         record: Parsed::Absent,
         request: Parsed::Absent,
         request_fingerprint: None,
+        abort: Parsed::Absent,
+        api_lock: false,
         last: Parsed::Absent,
         conditions: Vec::new(),
     }
@@ -85,6 +75,8 @@ pub(super) fn run_seen(name: &str, run_id: RunId) -> RunSeen {
 
 pub(super) fn first_sight(name: &str, run_id: RunId, boot_id: BootId) -> Seen {
     Seen {
+        policies: crate::policy::Policies::Known(Vec::new()),
+        start_gates: None,
         node: NodeFact::NotYet,
         host: HostSeen {
             boot_id: Ok(boot_id),

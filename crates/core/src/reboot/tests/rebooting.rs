@@ -66,7 +66,10 @@ fn the_command_starts_within_ten_seconds_of_the_answer_or_everything_is_checked_
 #[test]
 fn the_step_that_starts_the_command_keeps_in_sight_what_it_was_decided_from() {
     let decision = decide(&permitted(), &config(), now(5));
-    assert!(decision.looks.contains(&Look::Drain { delete: false }));
+    assert!(decision.looks.contains(&Look::Drain {
+        delete: false,
+        exclude: None
+    }));
     assert!(
         decision
             .looks
@@ -141,7 +144,10 @@ fn a_deleted_drain_is_still_drained() {
     seen.drain.as_mut().unwrap().progress.deleting = true;
     let decision = decide(&seen, &config(), now(6));
     assert!(starts(&decision));
-    assert!(decision.looks.contains(&Look::Drain { delete: true }));
+    assert!(decision.looks.contains(&Look::Drain {
+        delete: true,
+        exclude: None
+    }));
 }
 
 #[test]

@@ -82,6 +82,7 @@ fn the_gates_are_asked_after_the_uncordon_and_hold_the_lock() {
     let unknown = decide(&at_gates(None), &config(), now(40));
     assert_eq!(unknown.actions, []);
     assert!(unknown.looks.contains(&Look::Gates {
+        gates: crate::policy::ReturnGate::ALL.to_vec(),
         budgets: vec!["a/pdb".into()]
     }));
     let shut = decide(&at_gates(Some(&["a/pdb is short"])), &config(), now(40));

@@ -96,7 +96,12 @@ impl Process {
     }
 
     pub(super) fn saw_pods(&mut self, left: u32, refused: bool, now: Duration) {
-        let looked = |delete| self.looks.contains(&Look::Drain { delete });
+        let looked = |delete| {
+            self.looks.contains(&Look::Drain {
+                delete,
+                exclude: None,
+            })
+        };
         let deleting = looked(true);
         if !deleting && !looked(false) {
             return;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Which labels a pod must carry. All parts must hold; an empty selector matches everything.
+/// Which labels an object must carry. All parts must hold; an empty selector matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
@@ -42,6 +42,22 @@ pub enum Operator {
 }
 
 impl LabelSelector {
+    /// Whether one of its parts speaks of this label.
+    pub fn names(&self, key: &str) -> bool {
+        self.match_labels.contains_key(key)
+            || self.match_expressions.iter().any(|part| part.key == key)
+    }
+
+    /// As the API server takes it in `labelSelector`; empty where it matches everything.
+    pub fn query(&self) -> String {
+        let equal = self
+            .match_labels
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"));
+        let parts = self.match_expressions.iter().map(Requirement::query);
+        equal.chain(parts).collect::<Vec<_>>().join(",")
+    }
+
     /// Whether these labels satisfy it.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.match_labels
@@ -55,6 +71,16 @@ impl LabelSelector {
 }
 
 impl Requirement {
+    fn query(&self) -> String {
+        let (key, values) = (&self.key, self.values.join(","));
+        match self.operator {
+            Operator::In => format!("{key} in ({values})"),
+            Operator::NotIn => format!("{key} notin ({values})"),
+            Operator::Exists => key.clone(),
+            Operator::DoesNotExist => format!("!{key}"),
+        }
+    }
+
     fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
         let value = labels.get(&self.key);
         let listed = || value.is_some_and(|value| self.values.contains(value));
@@ -125,5 +151,16 @@ mod tests {
     fn an_operator_that_kubernetes_does_not_know_is_refused() {
         let json = r#"{"matchExpressions":[{"key":"app","operator":"Like"}]}"#;
         assert!(serde_json::from_str::<LabelSelector>(json).is_err());
+    }
+
+    #[test]
+    fn a_selector_is_asked_of_the_api_server_in_its_own_words() {
+        let json = r#"{"matchLabels":{"a":"b"},"matchExpressions":[
+            {"key":"c","operator":"In","values":["d","e"]},{"key":"f","operator":"NotIn","values":["g"]},
+            {"key":"h","operator":"Exists"},{"key":"i","operator":"DoesNotExist"}]}"#;
+        let selector: LabelSelector = serde_json::from_str(json).unwrap();
+        assert_eq!(selector.query(), "a=b,c in (d,e),f notin (g),h,!i");
+        assert!(selector.names("a") && selector.names("i") && !selector.names("d"));
+        assert_eq!(LabelSelector::default().query(), "");
     }
 }

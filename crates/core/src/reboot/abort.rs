@@ -1,0 +1,55 @@
+//! A person wants the reboot under way stopped (`dogwatch abort`): undo, release, forget. What
+//! asked for it counts as served, or it would begin anew at once. Source: specification §2.4.
+
+use super::action::{Action, NodePatch};
+use super::record::{Abort, Outcome, Parsed, Phase, Record};
+use super::step::{Step, set};
+use super::{Context, reason, triggers, undo};
+
+pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
+    let text = words(&ctx.node.abort);
+    if record.cordoned_by_us {
+        let record = Record {
+            cordoned_by_us: false,
+            message: text.clone(),
+            ..record.clone()
+        };
+        let patch = NodePatch {
+            unschedulable: undo::uncordon(ctx),
+            ..set(ctx, record)
+        };
+        let step = Step::new(reason::ABORTED, text).warn();
+        return undo::watch_lock(ctx, step.act(Action::PatchNode(Box::new(patch))));
+    }
+    if let Some(step) = undo::release_first(ctx, reason::ABORTED, &text) {
+        return step;
+    }
+    let outcome = match record.phase {
+        Phase::Returning => Outcome::Rebooted,
+        Phase::Waiting | Phase::Draining | Phase::Rebooting => Outcome::Aborted,
+    };
+    let record = Record {
+        serves: triggers::all_served(ctx, record),
+        ..record.clone()
+    };
+    let patch = NodePatch {
+        remove_abort: true,
+        remove_request: ctx.node.request.get().is_some(),
+        ..undo::finish(ctx, &record, outcome)
+    };
+    Step::new(reason::ABORTED, text)
+        .say()
+        .act(Action::PatchNode(Box::new(patch)))
+}
+
+fn words(abort: &Parsed<Abort>) -> String {
+    let Some(abort) = abort.get() else {
+        return "stopped by annotation dogwatch.dev/abort-requested".into();
+    };
+    let who = match abort.requester.trim() {
+        "" => "somebody",
+        who => who,
+    };
+    let why = super::idle::one_line(&abort.reason);
+    format!("stopped by {who}: {why}")
+}
