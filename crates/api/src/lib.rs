@@ -10,6 +10,7 @@ pub mod condition;
 pub mod event;
 pub mod label;
 pub mod lease;
+pub mod reboot_policy;
 
 /// The namespace Dogwatch's own objects live in, unless a flag says otherwise.
 pub const DEFAULT_NAMESPACE: &str = "dogwatch";

@@ -13,6 +13,7 @@ pub mod error;
 pub mod fleet;
 pub mod lock;
 pub mod node;
+pub mod policy;
 pub mod watch;
 
 pub use connect::{ConnectError, Connection, connect, connect_to};

@@ -1,0 +1,81 @@
+//! What labels and selectors may look like, as the API server checks them.
+//! Source: `k8s.io/apimachinery` `validation.IsQualifiedName`, `IsValidLabelValue` and
+//! `ValidateLabelSelectorRequirement`.
+
+use dogwatch_core::name::NodeName;
+use dogwatch_core::selector::{LabelSelector, Operator, Requirement};
+
+/// The longest name and the longest value.
+const LONGEST: usize = 63;
+
+/// What is wrong with a selector.
+pub(super) fn selector_problem(selector: &LabelSelector) -> Option<String> {
+    let mut equal = selector.match_labels.iter();
+    let mut parts = selector.match_expressions.iter();
+    equal
+        .find_map(|(key, value)| {
+            key_problem(key)
+                .or_else(|| value_problem(value))
+                .map(|problem| format!("matchLabels: {problem}"))
+        })
+        .or_else(|| {
+            parts
+                .find_map(requirement_problem)
+                .map(|problem| format!("matchExpressions: {problem}"))
+        })
+}
+
+/// The same for one that must not select everything: an empty one is more likely half written.
+pub(super) fn some_problem(selector: &LabelSelector) -> Option<String> {
+    if selector.match_labels.is_empty() && selector.match_expressions.is_empty() {
+        return Some("it is empty and would select every pod: name a label".to_owned());
+    }
+    selector_problem(selector)
+}
+
+fn requirement_problem(part: &Requirement) -> Option<String> {
+    if let Some(problem) = key_problem(&part.key) {
+        return Some(problem);
+    }
+    let wrong = match part.operator {
+        Operator::In | Operator::NotIn => part
+            .values
+            .is_empty()
+            .then_some("needs at least one of `values`"),
+        Operator::Exists | Operator::DoesNotExist => {
+            (!part.values.is_empty()).then_some("takes no `values`")
+        }
+    };
+    let wrong = wrong.map(|wrong| format!("{:?} on {:?} {wrong}", part.operator, part.key));
+    wrong.or_else(|| part.values.iter().find_map(|value| value_problem(value)))
+}
+
+/// What is wrong with a label's key: a name, or a DNS prefix, a slash and a name.
+pub(super) fn key_problem(key: &str) -> Option<String> {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    let fits = is_name(name) && prefix.is_none_or(|prefix| NodeName::new(prefix).is_ok());
+    (!fits).then(|| format!("{key:?} is no label key: write it like app or example.com/app"))
+}
+
+fn value_problem(value: &str) -> Option<String> {
+    let fits = value.is_empty() || is_name(value);
+    (!fits).then(|| {
+        format!(
+            "{value:?} is no label value: at most 63 letters, digits, '-', '_' and '.', starting \
+             and ending with a letter or digit"
+        )
+    })
+}
+
+fn is_name(text: &str) -> bool {
+    let inner = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
+    let outer = |c: Option<&u8>| c.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= LONGEST
+        && outer(bytes.first())
+        && outer(bytes.last())
+        && bytes.iter().all(|c| inner(*c))
+}

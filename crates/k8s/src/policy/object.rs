@@ -1,0 +1,39 @@
+//! A policy as it came, with a `spec` of any form.
+
+use dogwatch_api::reboot_policy::{API_VERSION, KIND, PLURAL, RebootPolicy};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One object of the kind. Its `spec` is read later and field by field ([`super::convert`]), so
+/// that one which does not have the expected form neither vanishes nor spoils the list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PolicyObject {
+    /// Name, UID, generation.
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    /// Whatever stands there.
+    #[serde(default)]
+    pub spec: Value,
+}
+
+impl k8s_openapi::Resource for PolicyObject {
+    const API_VERSION: &'static str = API_VERSION;
+    const GROUP: &'static str = <RebootPolicy as k8s_openapi::Resource>::GROUP;
+    const KIND: &'static str = KIND;
+    const VERSION: &'static str = <RebootPolicy as k8s_openapi::Resource>::VERSION;
+    const URL_PATH_SEGMENT: &'static str = PLURAL;
+    type Scope = k8s_openapi::ClusterResourceScope;
+}
+
+impl k8s_openapi::Metadata for PolicyObject {
+    type Ty = ObjectMeta;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn metadata_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
