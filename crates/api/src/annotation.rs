@@ -4,6 +4,11 @@
 pub const REBOOT: &str = "dogwatch.dev/reboot";
 /// On a Node: a request to reboot it (JSON), removed once served. Source: specification §2.1.
 pub const REBOOT_REQUESTED: &str = "dogwatch.dev/reboot-requested";
+/// On a Node: a person wants the reboot under way stopped (JSON), removed once served.
+/// Source: specification §2.4.
+pub const ABORT_REQUESTED: &str = "dogwatch.dev/abort-requested";
+/// On a Node: the lock API has taken it out of service (JSON). Source: specification §2.7.
+pub const API_LOCK: &str = "dogwatch.dev/api-lock";
 /// On a Node: how the last planned reboot ended (JSON). Source: specification §2.5.
 pub const LAST_REBOOT: &str = "dogwatch.dev/last-reboot";
 /// On a Node: leave our cordon in place after the reboot. Source: specification §2.5.

@@ -1,6 +1,7 @@
 //! Performing actions: each one call, each answer taken in at once.
 
 use dogwatch_core::lock::{self, HolderId, LeaseSeen, LockRecord, Release};
+use dogwatch_core::policy;
 use dogwatch_core::reboot::{
     Action, CommandSeen, NodeFact, NodePatch, NodeSeen, Phase, Record, RecordChange,
 };
@@ -175,8 +176,13 @@ impl Agent {
 
     /// Whom to call. Without a hint the lock is still safe and live, so trouble here is only said.
     async fn next_waiters(&mut self) -> Vec<HolderId> {
-        match self.locks.waiting_nodes(&self.group()).await {
-            Ok(waiters) => lock::hint(&waiters, &self.seen.run.holder, lock::HINT_LENGTH),
+        let waiting = self.locks.waiting_nodes(&self.group(), &self.seen.policies);
+        match waiting.await {
+            Ok(waiters) => {
+                let zone = self.zone();
+                let me = &self.seen.run.holder;
+                lock::hint(&waiters, me, zone.as_deref(), lock::HINT_LENGTH)
+            }
             Err(error) => {
                 warn!(
                     error = error.in_words(),
@@ -184,6 +190,14 @@ impl Agent {
                 );
                 Vec::new()
             }
+        }
+    }
+
+    /// Our own zone, where the policy goes by one.
+    fn zone(&self) -> Option<String> {
+        match &self.seen.node {
+            NodeFact::There(node) => policy::zone(&self.seen.policies, &node.labels),
+            NodeFact::NotYet | NodeFact::Gone => None,
         }
     }
 

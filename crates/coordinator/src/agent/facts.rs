@@ -6,9 +6,10 @@ use dogwatch_core::Now;
 use dogwatch_core::drain::Progress;
 use dogwatch_core::lock::{self, HolderId, LeaseSeen};
 use dogwatch_core::name::{BootId, RunId};
+use dogwatch_core::policy::Policies;
 use dogwatch_core::reboot::{
     CommandEnd, CommandSeen, CountSeen, DrainSeen, HolderSeen, HostSeen, LockSeen, Look, NodeFact,
-    NodeSeen, RunSeen, Seen, TriggerSeen,
+    NodeSeen, RunSeen, Seen, StartGatesSeen, TriggerSeen,
 };
 
 /// One thing that was observed.
@@ -26,6 +27,10 @@ pub enum Fact {
     Holder(HolderSeen),
     /// How many members the group has.
     GroupSize(u32),
+    /// The cluster's RebootPolicies.
+    Policies(Policies),
+    /// What the gates of the policy say.
+    StartGates(StartGatesSeen),
     /// Where the drain stands.
     Drain(Progress),
     /// VolumeAttachments that are left.
@@ -49,6 +54,8 @@ pub fn apply(seen: &mut Seen, fact: Fact, now: Now) {
         Fact::Count(count) => seen.lock.count = Some(count),
         Fact::Holder(holder) => seen.lock.holder = Some(holder),
         Fact::GroupSize(size) => seen.lock.group_size = Some(size),
+        Fact::Policies(policies) => seen.policies = policies,
+        Fact::StartGates(gates) => seen.start_gates = Some(gates),
         Fact::Drain(progress) => saw_drain(seen, progress, now.mono),
         Fact::Attachments(left) => seen.attachments = Some(left),
         Fact::Gates(shut) => seen.gates = Some(shut),
@@ -193,6 +200,9 @@ pub fn forget(seen: &mut Seen, looks: &[Look], moved: bool) {
     if !has(|look| matches!(look, Look::Drain { .. })) {
         seen.drain = None;
     }
+    if !has(|look| matches!(look, Look::StartGates { .. })) {
+        seen.start_gates = None;
+    }
     if !has(|look| matches!(look, Look::Attachments { .. })) {
         seen.attachments = None;
     }
@@ -213,7 +223,9 @@ pub fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<BootId, String
             boot_id,
             triggers: Vec::new(),
         },
+        policies: Policies::NotYet,
         lock: LockSeen::default(),
+        start_gates: None,
         drain: None,
         attachments: None,
         gates: None,

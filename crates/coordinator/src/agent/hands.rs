@@ -2,6 +2,7 @@
 //! its own, so that the loop itself is the same everywhere.
 
 use dogwatch_core::name::BootId;
+use dogwatch_core::policy::PrometheusGate;
 use dogwatch_core::reboot::{CommandEnd, TriggerSeen};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -17,6 +18,13 @@ pub trait Hands: Send + 'static {
 
     /// Starts the reboot command.
     fn reboot(&mut self) -> BoxFuture<'static, Result<BoxFuture<'static, RebootEnd>, NotStarted>>;
+}
+
+/// Whoever can ask what is no host and no API server: a Prometheus.
+pub trait Gatekeeper: Send + Sync + 'static {
+    /// What keeps this gate shut, in words; empty is open. What cannot be asked within a time limit
+    /// well below 10 s is shut, with the reason.
+    fn prometheus<'a>(&'a self, gate: &'a PrometheusGate) -> BoxFuture<'a, Vec<String>>;
 }
 
 /// The reboot command could not be started, and nothing of it will happen: why, and what to do.

@@ -1,24 +1,31 @@
 //! Observers: each looks at one thing for as long as the decision asks for it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::Now;
 use dogwatch_core::drain::DrainConfig;
 use dogwatch_core::lock::{HolderNode, LeaseSeen};
 use dogwatch_core::name::GroupName;
-use dogwatch_core::reboot::{self, CountSeen, HolderSeen, Look, Seen};
+use dogwatch_core::policy::{Gate, ReturnGate};
+use dogwatch_core::reboot::{self, CountSeen, HolderSeen, Look, Seen, StartGatesSeen};
+use dogwatch_core::selector::LabelSelector;
 use dogwatch_k8s::lock::{LockClient, Slots};
-use dogwatch_k8s::{Error, drain, node};
+use dogwatch_k8s::{Error, drain, node, policy};
 use futures::StreamExt as _;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::facts::{Fact, forget};
+use super::hands::Gatekeeper;
 use crate::clock::Clock;
 
 /// How often the return gates are read again while they are looked at; they may take minutes.
 const READ_AGAIN: Duration = Duration::from_secs(2);
+/// How often the gates of the policy are asked again while they keep a reboot from beginning. An
+/// alert is evaluated every 15 s to a minute by Prometheus itself.
+const ASK_GATES_AGAIN: Duration = Duration::from_secs(10);
 /// Pauses after a read that failed.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -49,6 +56,7 @@ pub(super) struct Eyes {
     pub(super) clock: Clock,
     pub(super) facts: UnboundedSender<Fact>,
     pub(super) jitter_seed: u64,
+    pub(super) gatekeeper: Arc<dyn Gatekeeper>,
 }
 
 /// The observers that run now, each with the look it serves.
@@ -62,6 +70,7 @@ pub(super) struct Observers {
 /// A drain under way, and the switch from evicting to deleting.
 struct Drain {
     delete: watch::Sender<bool>,
+    exclude: Option<LabelSelector>,
     _running: Running,
 }
 
@@ -82,23 +91,27 @@ impl Observers {
 
     fn ensure_drain(&mut self, looks: &[Look], eyes: &Eyes) {
         let wanted = looks.iter().find_map(|look| match look {
-            Look::Drain { delete } => Some(*delete),
+            Look::Drain { delete, exclude } => Some((*delete, exclude)),
             Look::Locks { .. }
             | Look::GroupSize { .. }
+            | Look::StartGates { .. }
             | Look::Count { .. }
             | Look::Holder { .. }
             | Look::Attachments { .. }
             | Look::Gates { .. } => None,
         });
-        let Some(delete) = wanted else {
+        let Some((delete, exclude)) = wanted else {
             self.drain = None;
             return;
         };
+        // Other pods are to stay now: another drain, which looks at each of them anew.
+        self.drain.take_if(|drain| drain.exclude != *exclude);
         let drain = self.drain.get_or_insert_with(|| {
             let (sender, receiver) = watch::channel(false);
             Drain {
                 delete: sender,
-                _running: Running::spawn(drained(eyes.clone(), receiver)),
+                exclude: exclude.clone(),
+                _running: Running::spawn(drained(eyes.clone(), exclude.clone(), receiver)),
             }
         });
         drain
@@ -119,6 +132,7 @@ fn group_of(look: &Look) -> Option<&GroupName> {
     match look {
         Look::Locks { group, .. } | Look::GroupSize { group } => Some(group),
         Look::Count { .. }
+        | Look::StartGates { .. }
         | Look::Holder { .. }
         | Look::Drain { .. }
         | Look::Attachments { .. }
@@ -135,7 +149,10 @@ fn start(look: &Look, eyes: &Eyes) -> Option<Running> {
         Look::Holder { lease } => Running::spawn(holder(eyes, lease.as_ref().clone())),
         Look::Drain { .. } => return None,
         Look::Attachments { claims } => Running::spawn(attachments(eyes, claims.clone())),
-        Look::Gates { budgets } => Running::spawn(gates(eyes, budgets.clone())),
+        Look::StartGates { gates } => Running::spawn(start_gates(eyes, gates.clone())),
+        Look::Gates { gates, budgets } => {
+            Running::spawn(return_gates(eyes, gates.clone(), budgets.clone()))
+        }
     })
 }
 
@@ -195,15 +212,24 @@ async fn locks(eyes: Eyes, group: GroupName, slots: u32) {
 
 async fn group_size(eyes: Eyes, group: GroupName) {
     let (size, _) = eyes
-        .read("counting the group", || eyes.locks.group_size(&group))
+        .read("counting the group", || async {
+            let policies = policy::policies(&eyes.client).await?;
+            eyes.locks.group_size(&group, &policies).await
+        })
         .await;
     eyes.tell(Fact::GroupSize(size));
 }
 
 async fn count(eyes: Eyes, lease: LeaseSeen) {
     let group = reboot::group_of_lease(&lease.name).unwrap_or_else(GroupName::default_group);
-    let read = || eyes.locks.count_reads(&lease, &group);
-    let (reads, sent) = eyes.read("counting who is out", read).await;
+    // The policies too: who is a member, and how many may be out, is as fresh as the count.
+    let read = || async {
+        let policies = policy::policies(&eyes.client).await?;
+        let reads = eyes.locks.count_reads(&lease, &group, &policies).await?;
+        Ok((policies, reads))
+    };
+    let ((policies, reads), sent) = eyes.read("counting who is out", read).await;
+    eyes.tell(Fact::Policies(policies));
     let count = dogwatch_core::lock::count(&reads, eyes.locks.holder());
     eyes.tell(Fact::Count(CountSeen {
         count,
@@ -228,9 +254,16 @@ async fn holder(eyes: Eyes, lease: LeaseSeen) {
     }));
 }
 
-async fn drained(eyes: Eyes, mut delete: watch::Receiver<bool>) {
+async fn drained(
+    eyes: Eyes,
+    exclude: Option<LabelSelector>,
+    mut delete: watch::Receiver<bool>,
+) {
     let clock = eyes.clock.clone();
-    let config = DrainConfig::default();
+    let config = DrainConfig {
+        exclude,
+        ..DrainConfig::default()
+    };
     let mut handle =
         drain::Runner::start(eyes.client.clone(), &eyes.node, config, move || clock.now());
     loop {
@@ -257,9 +290,33 @@ async fn attachments(eyes: Eyes, claims: Vec<String>) {
     }
 }
 
-async fn gates(eyes: Eyes, budgets: Vec<String>) {
+/// The gates of the policy. What cannot be asked is shut, and says why: no retry hides it.
+async fn start_gates(eyes: Eyes, gates: Vec<Gate>) {
     loop {
-        let read = || node::shut_gates(&eyes.client, &eyes.node, &budgets);
+        let taken = eyes.clock.now().mono;
+        let mut shut = Vec::new();
+        for gate in &gates {
+            shut.extend(match gate {
+                Gate::Pods { selector } => blocking_pods(&eyes, selector).await,
+                Gate::Prometheus(gate) => eyes.gatekeeper.prometheus(gate).await,
+            });
+        }
+        let gates = gates.clone();
+        eyes.tell(Fact::StartGates(StartGatesSeen { gates, shut, taken }));
+        tokio::time::sleep(ASK_GATES_AGAIN).await;
+    }
+}
+
+async fn blocking_pods(eyes: &Eyes, selector: &LabelSelector) -> Vec<String> {
+    match node::blocking_pods(&eyes.client, &eyes.node, selector).await {
+        Ok(pods) => pods,
+        Err(error) => vec![format!("the pods of this node cannot be read: {}", error.in_words())],
+    }
+}
+
+async fn return_gates(eyes: Eyes, gates: Vec<ReturnGate>, budgets: Vec<String>) {
+    loop {
+        let read = || node::shut_gates(&eyes.client, &eyes.node, &gates, &budgets);
         let (shut, _) = eyes.read("looking at the return gates", read).await;
         eyes.tell(Fact::Gates(shut));
         tokio::time::sleep(READ_AGAIN).await;

@@ -21,13 +21,14 @@ use dogwatch_core::name::{GroupName, NodeName, RunId};
 use dogwatch_core::reboot::{self, CommandSeen, Config, Decision, LastReboot, NodeFact, Seen};
 use dogwatch_k8s::lock::LockClient;
 use dogwatch_k8s::node::{self, EventWriter};
+use dogwatch_k8s::policy;
 use dogwatch_k8s::watch::Event as WatchEvent;
 use futures::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use self::act::{ACTING, Done};
 use self::facts::{Fact, first_sight, jitter, seed_of};
-pub use self::hands::{Hands, NotStarted, RebootEnd};
+pub use self::hands::{Gatekeeper, Hands, NotStarted, RebootEnd};
 use self::looks::{Eyes, Observers, Running};
 use crate::clock::Clock;
 use crate::health::Heart;
@@ -52,6 +53,8 @@ pub struct Setup {
     pub clock: Clock,
     /// The host.
     pub hands: Box<dyn Hands>,
+    /// Asks gates that are neither host nor API server.
+    pub gatekeeper: Arc<dyn Gatekeeper>,
     /// Told what happens: metrics, a timeline.
     pub watcher: Arc<dyn Watcher>,
     /// Shows that the loop is not stuck.
@@ -118,6 +121,7 @@ impl Agent {
             clock: setup.clock.clone(),
             facts: facts.clone(),
             jitter_seed: seed_of(&setup.run),
+            gatekeeper: setup.gatekeeper,
         };
         let seen = first_sight(&setup.run, holder, setup.hands.boot_id());
         Self {
@@ -148,6 +152,8 @@ impl Agent {
         let mut stop = std::pin::pin!(stop);
         let watching = watch_node(self.client.clone(), self.name.clone(), self.facts.clone());
         let _watching = Running::spawn(watching);
+        let policies = watch_policies(self.eyes.clone());
+        let _watching_policies = Running::spawn(policies);
         let _listening = Running::spawn(listen(self.hands.triggers(), self.facts.clone()));
         let exit = tokio::select! {
             biased;
@@ -322,6 +328,22 @@ async fn watch_node(client: dogwatch_k8s::Client, name: String, facts: Unbounded
         if let Some(node) = fact
             && facts.send(Fact::Node(node)).is_err()
         {
+            return;
+        }
+    }
+}
+
+/// The other standing watch, where the kind is installed.
+async fn watch_policies(eyes: Eyes) {
+    let mut draws = 0;
+    let seed = eyes.jitter_seed;
+    let jitter = move || {
+        draws += 1;
+        jitter(seed, draws)
+    };
+    let mut seen = std::pin::pin!(policy::watch_policies(eyes.client.clone(), jitter));
+    while let Some(policies) = seen.next().await {
+        if eyes.facts.send(Fact::Policies(policies)).is_err() {
             return;
         }
     }

@@ -72,6 +72,15 @@ pub enum CoordinatorSeen {
 }
 
 impl Fleet {
+    fn waiter(&self, node: &NodeSeen) -> Waiter {
+        Waiter {
+            holder: HolderId::node(&node.name),
+            control_plane: policy::is_control_plane(&node.labels),
+            zone: policy::zone(&self.policies, &node.labels),
+            since: node.record.get().map(|record| record.since),
+        }
+    }
+
     /// The group of this node.
     pub fn group(&self, node: &NodeSeen) -> GroupName {
         policy::group(&self.policies, &node.labels)
@@ -115,10 +124,10 @@ impl Fleet {
             .filter(|node| in_queue(node) && self.group(node) == *group)
             .map(|node| (HolderId::node(&node.name), node))
             .collect();
-        let waiters: Vec<Waiter> = waiting.values().map(|node| waiter(node)).collect();
+        let waiters: Vec<Waiter> = waiting.values().map(|node| self.waiter(node)).collect();
         // The hint leaves its writer out; nobody here is one.
         let nobody = HolderId::new("explain").expect("seven bytes");
-        lock::hint(&waiters, &nobody, waiters.len())
+        lock::hint(&waiters, &nobody, None, waiters.len())
             .iter()
             .filter_map(|called| waiting.get(called).copied())
             .collect()
@@ -140,14 +149,6 @@ pub(super) fn in_queue(node: &NodeSeen) -> bool {
     node.record
         .get()
         .is_some_and(|record| record.phase == Phase::Waiting && record.retry_after.is_none())
-}
-
-fn waiter(node: &NodeSeen) -> Waiter {
-    Waiter {
-        holder: HolderId::node(&node.name),
-        control_plane: policy::is_control_plane(&node.labels),
-        since: node.record.get().map(|record| record.since),
-    }
 }
 
 /// A condition of this type that is `True`.

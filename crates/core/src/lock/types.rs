@@ -197,6 +197,8 @@ pub struct Waiter {
     pub holder: HolderId,
     /// Control-plane nodes go last.
     pub control_plane: bool,
+    /// Its zone, where the group goes one zone after the other.
+    pub zone: Option<String>,
     /// Since when it waits (its own record); unreadable ones go after all others of their kind.
     pub since: Option<Timestamp>,
 }

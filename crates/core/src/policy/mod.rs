@@ -15,7 +15,7 @@ mod types;
 pub mod window;
 
 pub use allow::{Allowance, MinInterval, allowed, still_allowed};
-pub use rule::{Rule, conflicts, group, is_control_plane, rule, ruling};
+pub use rule::{Rule, conflicts, group, is_control_plane, rule, ruling, zone};
 pub use types::{
     Alerts, DrainRules, Gate, Paused, Policies, Policy, PrometheusGate, PrometheusQuery,
     RebootRules, ReturnGate, ReturnRules,

@@ -48,6 +48,12 @@ pub fn group(policies: &Policies, labels: &BTreeMap<String, String>) -> GroupNam
     group_under(ruling(policies.known(), labels), labels)
 }
 
+/// The zone of a node with these labels, where its policy goes one zone after the other.
+pub fn zone(policies: &Policies, labels: &BTreeMap<String, String>) -> Option<String> {
+    let key = ruling(policies.known(), labels)?.topology_key.as_ref()?;
+    labels.get(key).cloned()
+}
+
 /// Whether these are the labels of a control-plane node.
 pub fn is_control_plane(labels: &BTreeMap<String, String>) -> bool {
     labels.contains_key(CONTROL_PLANE)

@@ -2,6 +2,7 @@
 
 use dogwatch_core::explain::{Fleet, LeaseRow};
 use dogwatch_core::name::NodeName;
+use dogwatch_core::policy::Policies;
 use dogwatch_core::reboot::{NodeSeen, group_of_lease};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
@@ -21,6 +22,7 @@ impl FleetClient {
         let nodes = ask(self.nodes().list(&everything)).await?;
         let leases = ask(self.leases().list(&everything)).await?;
         Ok(Fleet {
+            policies: Policies::default(),
             // The API server accepts no name that we would not.
             nodes: nodes
                 .items

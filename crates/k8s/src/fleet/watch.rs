@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dogwatch_core::explain::{Fleet, LeaseRow};
+use dogwatch_core::policy::Policies;
 use dogwatch_core::reboot::NodeSeen;
 use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -54,6 +55,7 @@ impl FleetWatch {
     pub fn fleet(&self) -> Option<Fleet> {
         let (nodes, leases) = (self.nodes.as_ref()?, self.leases.as_ref()?);
         Some(Fleet {
+            policies: Policies::default(),
             nodes: nodes.values().cloned().collect(),
             leases: leases.values().cloned().collect(),
         })

@@ -3,11 +3,12 @@
 //! Three calls whatever the size of the group: its nodes as a Table without objects (a row is some
 //! 200 bytes, a Node 10 KiB and more), the ignored among them as metadata, and all Leases.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dogwatch_api::{label, lease as lease_name};
 use dogwatch_core::lock::{HeldSeen, HolderId, LeaseSeen, NodeRow, Reads};
 use dogwatch_core::name::{GroupName, NodeName};
+use dogwatch_core::policy::{self, Policies};
 use http::header::{ACCEPT, HeaderValue};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
@@ -15,13 +16,21 @@ use kube::api::ListParams;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{LockClient, group_selector, lease};
+use super::group::is_exact;
+use super::{LockClient, and, group_selector, lease};
 use crate::error::{Error, ask};
 
 impl LockClient {
     /// Who is out, read afresh for our `own` Lease; `core`'s `count` makes a count of it. No read
     /// names a resourceVersion, so each is at least as new as this call (a quorum read).
-    pub async fn count_reads(&self, own: &LeaseSeen, group: &GroupName) -> Result<Reads, Error> {
+    ///
+    /// `policies` say who is a member; read them afresh as well.
+    pub async fn count_reads(
+        &self,
+        own: &LeaseSeen,
+        group: &GroupName,
+        policies: &Policies,
+    ) -> Result<Reads, Error> {
         let leases = ask(self.leases.list(&ListParams::default())).await?;
         let held = leases
             .items
@@ -30,33 +39,65 @@ impl LockClient {
             .collect();
         Ok(Reads {
             lease: own.name.clone(),
-            nodes: self.members(group).await?,
+            nodes: self.members(group, policies).await?,
             held,
         })
     }
 
     /// How many members the group has; ignored ones do not count.
-    pub async fn group_size(&self, group: &GroupName) -> Result<u32, Error> {
-        let counted = format!("{}!=true,{}", label::IGNORE, group_selector(group));
-        let rows = self.node_table(&counted).await?.rows.len();
-        Ok(u32::try_from(rows).unwrap_or(u32::MAX))
+    pub async fn group_size(&self, group: &GroupName, policies: &Policies) -> Result<u32, Error> {
+        let members = self.members(group, policies).await?;
+        let counted = members.iter().filter(|row| !row.ignored).count();
+        Ok(u32::try_from(counted).unwrap_or(u32::MAX))
     }
 
-    async fn members(&self, group: &GroupName) -> Result<Vec<NodeRow>, Error> {
-        let selector = group_selector(group);
-        let table = self.node_table(&selector).await?;
-        let ignored = ListParams::default().labels(&format!("{}=true,{selector}", label::IGNORE));
+    async fn members(
+        &self,
+        group: &GroupName,
+        policies: &Policies,
+    ) -> Result<Vec<NodeRow>, Error> {
+        let selector = group_selector(group, policies);
+        if !is_exact(policies) {
+            return self.members_by_label(group, policies, &selector).await;
+        }
+        let table = self.node_table(&selector, "None").await?;
+        let ignored = and(&format!("{}=true", label::IGNORE), &selector);
+        let ignored = ListParams::default().labels(&ignored);
         let ignored = ask(self.nodes().list_metadata(&ignored)).await?;
         let ignored: BTreeSet<String> = ignored.items.iter().map(ResourceExt::name_any).collect();
-        rows(&table, &ignored)
+        Ok(rows(&table)?
+            .into_iter()
+            .map(|(row, _)| NodeRow {
+                ignored: ignored.contains(row.name.as_str()),
+                ..row
+            })
+            .collect())
     }
 
-    async fn node_table(&self, selector: &str) -> Result<Table, Error> {
+    /// Policies tell members by their labels, so each row brings its node's metadata.
+    async fn members_by_label(
+        &self,
+        group: &GroupName,
+        policies: &Policies,
+        selector: &str,
+    ) -> Result<Vec<NodeRow>, Error> {
+        let table = self.node_table(selector, "Metadata").await?;
+        let rows = rows(&table)?.into_iter();
+        let members = rows.filter(|(_, labels)| policy::group(policies, labels) == *group);
+        Ok(members
+            .map(|(row, labels)| NodeRow {
+                ignored: labels.get(label::IGNORE).is_some_and(|value| value == "true"),
+                ..row
+            })
+            .collect())
+    }
+
+    async fn node_table(&self, selector: &str, objects: &'static str) -> Result<Table, Error> {
         let params = ListParams::default().labels(selector);
         let request = kube::core::Request::new(self.nodes().resource_url()).list(&params);
         let request = request
             .map_err(kube::Error::BuildRequest)
-            .and_then(as_table)?;
+            .and_then(|request| as_table(request, objects))?;
         ask(self.client.request::<Table>(request)).await
     }
 }
@@ -78,11 +119,29 @@ struct Column {
 #[derive(Debug, Deserialize)]
 struct Row {
     cells: Vec<Value>,
+    #[serde(default)]
+    object: Object,
 }
 
-fn as_table(list: http::Request<Vec<u8>>) -> kube::Result<http::Request<Vec<u8>>> {
+/// `PartialObjectMetadata`, what is used of it.
+#[derive(Debug, Default, Deserialize)]
+struct Object {
+    #[serde(default)]
+    metadata: Labels,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Labels {
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+}
+
+fn as_table(
+    list: http::Request<Vec<u8>>,
+    objects: &'static str,
+) -> kube::Result<http::Request<Vec<u8>>> {
     let (mut parts, body) = list.into_parts();
-    let uri = format!("{}&includeObject=None", parts.uri);
+    let uri = format!("{}&includeObject={objects}", parts.uri);
     parts.uri = uri
         .parse()
         .map_err(|error| kube::Error::HttpError(http::Error::from(error)))?;
@@ -91,7 +150,9 @@ fn as_table(list: http::Request<Vec<u8>>) -> kube::Result<http::Request<Vec<u8>>
     Ok(http::Request::from_parts(parts, body))
 }
 
-fn rows(table: &Table, ignored: &BTreeSet<String>) -> Result<Vec<NodeRow>, Error> {
+type NodeLabels = BTreeMap<String, String>;
+
+fn rows(table: &Table) -> Result<Vec<(NodeRow, NodeLabels)>, Error> {
     let column = |name: &str| {
         let place = table
             .column_definitions
@@ -105,7 +166,8 @@ fn rows(table: &Table, ignored: &BTreeSet<String>) -> Result<Vec<NodeRow>, Error
     };
     let read = |row: &Row| {
         let name = NodeName::new(cell(row, name)?).ok()?;
-        Some(node_row(name, &cell(row, status)?, ignored))
+        let labels = row.object.metadata.labels.clone();
+        Some((node_row(name, &cell(row, status)?), labels))
     };
     let complete = || unreadable("a row of the table of nodes lacks its name or status".into());
     table
@@ -117,12 +179,12 @@ fn rows(table: &Table, ignored: &BTreeSet<String>) -> Result<Vec<NodeRow>, Error
 
 /// The status column says `Ready`, `NotReady` or `Unknown`, and `SchedulingDisabled` where
 /// `spec.unschedulable` is set. Source: kube-apiserver's `pkg/printers/internalversion`.
-fn node_row(name: NodeName, status: &str, ignored: &BTreeSet<String>) -> NodeRow {
+fn node_row(name: NodeName, status: &str) -> NodeRow {
     let says = |word: &str| status.split(',').any(|part| part == word);
     NodeRow {
         ready: says("Ready"),
         unschedulable: says("SchedulingDisabled"),
-        ignored: ignored.contains(name.as_str()),
+        ignored: false,
         name,
     }
 }
@@ -179,18 +241,18 @@ mod tests {
             cells("c", "Ready,SchedulingDisabled"),
             cells("d", "Unknown,SchedulingDisabled"),
         ]));
-        let rows = rows(&table, &BTreeSet::from(["b".to_owned()])).unwrap();
+        let rows = rows(&table).unwrap();
         let seen: Vec<_> = rows
             .iter()
-            .map(|row| (row.ready, row.unschedulable, row.ignored))
+            .map(|(row, _)| (row.ready, row.unschedulable))
             .collect();
         assert_eq!(
             seen,
             [
-                (true, false, false),
-                (false, false, true),
-                (true, true, false),
-                (false, true, false)
+                (true, false),
+                (false, false),
+                (true, true),
+                (false, true)
             ]
         );
     }
@@ -198,9 +260,9 @@ mod tests {
     #[test]
     fn a_table_that_cannot_be_read_is_no_empty_group() {
         let bad = table(&json!([{"cells": ["a"]}]));
-        assert!(rows(&bad, &BTreeSet::new()).is_err());
+        assert!(rows(&bad).is_err());
         let other = serde_json::from_value(json!({"columnDefinitions": [], "rows": []})).unwrap();
-        assert!(rows(&other, &BTreeSet::new()).is_err());
+        assert!(rows(&other).is_err());
     }
 
     fn lease(name: &str, holder: &str, record: &str) -> Lease {

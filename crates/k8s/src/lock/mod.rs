@@ -18,6 +18,7 @@ mod write;
 use dogwatch_api::{annotation, label, lease as lease_name};
 use dogwatch_core::lock::{HolderId, HolderNode, LeaseSeen, Waiter};
 use dogwatch_core::name::{GroupName, NodeName};
+use dogwatch_core::policy::{self, Policies};
 use futures::Stream;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
@@ -105,14 +106,23 @@ impl LockClient {
     }
 
     /// The group's nodes that wait for the lock, for the leaver's hint: one metadata-only list.
-    pub async fn waiting_nodes(&self, group: &GroupName) -> Result<Vec<Waiter>, Error> {
+    /// Each with its zone, where the group's policy goes by one.
+    pub async fn waiting_nodes(
+        &self,
+        group: &GroupName,
+        policies: &Policies,
+    ) -> Result<Vec<Waiter>, Error> {
         let waiting = format!("{}={}", label::REBOOT, label::WAITING);
-        let selector = format!("{waiting},{}", group_selector(group));
+        let selector = and(&waiting, &group_selector(group, policies));
         let nodes = ask(self
             .nodes()
             .list_metadata(&ListParams::default().labels(&selector)))
         .await?;
-        Ok(nodes.items.iter().filter_map(waiter).collect())
+        let members = nodes
+            .items
+            .iter()
+            .filter(|node| policy::group(policies, node.labels()) == *group);
+        Ok(members.filter_map(|node| waiter(node, policies)).collect())
     }
 
     /// What there is under this Node name, read afresh.
@@ -161,7 +171,13 @@ fn of_group(group: &GroupName) -> Selection {
     Selection::labels(format!("{}={group}", label::GROUP))
 }
 
-fn waiter(node: &PartialObjectMeta<Node>) -> Option<Waiter> {
+/// Both selectors; an empty one asks nothing.
+fn and(first: &str, second: &str) -> String {
+    let parts = [first, second].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(",")
+}
+
+fn waiter(node: &PartialObjectMeta<Node>, policies: &Policies) -> Option<Waiter> {
     /// The one field of the Node's record that a leaver needs.
     #[derive(serde::Deserialize)]
     struct Since {
@@ -172,7 +188,8 @@ fn waiter(node: &PartialObjectMeta<Node>) -> Option<Waiter> {
     let since = record.and_then(|text| serde_json::from_str::<Since>(text).ok());
     Some(Waiter {
         holder: HolderId::node(&name),
-        control_plane: node.labels().contains_key(label::CONTROL_PLANE),
+        control_plane: policy::is_control_plane(node.labels()),
+        zone: policy::zone(policies, node.labels()),
         since: since.map(|record| record.since),
     })
 }

@@ -6,21 +6,61 @@ use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
 
+use dogwatch_core::policy::ReturnGate;
+use dogwatch_core::selector::LabelSelector;
+
 use crate::Error;
 use crate::error::ask;
 
-/// What keeps the return of a node from being finished, in words; empty when nothing does: its
-/// DaemonSets' pods are ready, no budget that covered a drained pod is short, its volumes are
-/// attached.
+/// What keeps the return of a node from being finished, in words; empty when nothing of `gates`
+/// does: its DaemonSets' pods are ready, no budget that covered a drained pod is short, its volumes
+/// are attached.
 pub async fn shut_gates(
     client: &Client,
     node: &str,
+    gates: &[ReturnGate],
     budgets: &[String],
 ) -> Result<Vec<String>, Error> {
-    let mut shut = daemon_pods(client, node).await?;
-    shut.extend(short_budgets(client, budgets).await?);
-    shut.extend(detached_volumes(client, node).await?);
+    let mut shut = Vec::new();
+    for gate in gates {
+        shut.extend(match gate {
+            ReturnGate::DaemonSetPods => daemon_pods(client, node).await?,
+            ReturnGate::DisruptionBudgets => short_budgets(client, budgets).await?,
+            ReturnGate::Volumes => detached_volumes(client, node).await?,
+        });
+    }
     Ok(shut)
+}
+
+/// The pods on the node that a policy's gate waits for: selected, and neither finished nor on
+/// their way out. In words, sorted.
+pub async fn blocking_pods(
+    client: &Client,
+    node: &str,
+    selector: &LabelSelector,
+) -> Result<Vec<String>, Error> {
+    let pods: Api<Pod> = Api::all(client.clone());
+    let selected = ListParams::default()
+        .fields(&format!("spec.nodeName={node}"))
+        .labels(&selector.query());
+    let all = ask(pods.list(&selected)).await?;
+    let mut names: Vec<String> = all
+        .items
+        .iter()
+        .filter(|pod| is_running(pod))
+        .map(|pod| {
+            let namespace = pod.namespace().unwrap_or_default();
+            format!("pod {namespace}/{} is on this node", pod.name_any())
+        })
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// `Pending` and `Running`, as kured's `--blocking-pod-selector` means it.
+fn is_running(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 async fn daemon_pods(client: &Client, node: &str) -> Result<Vec<String>, Error> {

@@ -10,9 +10,9 @@ mod patch;
 mod view;
 
 pub use event::EventWriter;
-pub use gates::shut_gates;
+pub use gates::{blocking_pods, shut_gates};
 pub use patch::{patch_conditions, patch_node};
-pub use view::{group_of, node_seen};
+pub use view::node_seen;
 
 pub use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client};

@@ -108,6 +108,9 @@ fn annotations(patch: &NodePatch) -> Map<String, Value> {
     if patch.remove_request {
         annotations.insert(annotation::REBOOT_REQUESTED.into(), Value::Null);
     }
+    if patch.remove_abort {
+        annotations.insert(annotation::ABORT_REQUESTED.into(), Value::Null);
+    }
     annotations
 }
 
@@ -135,6 +138,7 @@ mod tests {
             waiting_label: None,
             last: None,
             remove_request: false,
+            remove_abort: false,
         }
     }
 

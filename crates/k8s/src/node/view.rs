@@ -2,7 +2,7 @@
 
 use dogwatch_api::{annotation, label};
 use dogwatch_core::condition::Condition;
-use dogwatch_core::name::{BadName, BootId, GroupName, NodeName};
+use dogwatch_core::name::{BadName, BootId, NodeName};
 use dogwatch_core::reboot::{Fingerprint, NodeSeen, Parsed};
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use kube::ResourceExt as _;
@@ -30,8 +30,7 @@ pub fn node_seen(node: &Node) -> Result<NodeSeen, BadName> {
             .iter()
             .any(|c| c.type_ == "Ready" && c.status == "True"),
         boot_id: boot_id.and_then(|text| BootId::new(text).ok()),
-        group: group_of(node.labels().contains_key(label::CONTROL_PLANE)),
-        control_plane: node.labels().contains_key(label::CONTROL_PLANE),
+        labels: node.labels().clone(),
         keep_cordoned: annotation(annotation::KEEP_CORDONED).is_some_and(|value| value != "false"),
         waiting_label: node
             .labels()
@@ -41,18 +40,11 @@ pub fn node_seen(node: &Node) -> Result<NodeSeen, BadName> {
         request: Parsed::read(annotation(annotation::REBOOT_REQUESTED)),
         request_fingerprint: annotation(annotation::REBOOT_REQUESTED)
             .map(|text| Fingerprint(text.to_owned())),
+        abort: Parsed::read(annotation(annotation::ABORT_REQUESTED)),
+        api_lock: annotation(annotation::API_LOCK).is_some(),
         last: Parsed::read(annotation(annotation::LAST_REBOOT)),
         conditions: conditions.iter().map(condition).collect(),
     })
-}
-
-/// The group of a Node while no policy rules it. Source: specification §2.2.
-pub fn group_of(control_plane: bool) -> GroupName {
-    if control_plane {
-        GroupName::control_plane()
-    } else {
-        GroupName::default_group()
-    }
 }
 
 fn condition(condition: &NodeCondition) -> Condition {
@@ -76,10 +68,10 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_node_is_schedulable_not_ready_and_in_the_default_group() {
+    fn a_bare_node_is_schedulable_and_not_ready() {
         let seen = node(serde_json::json!({"metadata": {"name": "n1"}}));
-        assert!(!seen.unschedulable && !seen.ready && !seen.control_plane);
-        assert_eq!(seen.group.as_str(), "default");
+        assert!(!seen.unschedulable && !seen.ready && !seen.api_lock);
+        assert_eq!(seen.abort, Parsed::Absent);
         assert_eq!(seen.record, Parsed::Absent);
     }
 
@@ -94,9 +86,12 @@ mod tests {
     }
 
     #[test]
-    fn a_control_plane_node_is_in_its_own_group() {
-        let seen = node(serde_json::json!({"metadata": {"name": "n1", "labels": {
-            "node-role.kubernetes.io/control-plane": ""}}}));
-        assert_eq!(seen.group.as_str(), "control-plane");
+    fn an_abort_that_cannot_be_read_is_an_abort_all_the_same() {
+        let seen = node(
+            serde_json::json!({"metadata": {"name": "n1", "annotations": {
+            "dogwatch.dev/abort-requested": "now!", "dogwatch.dev/api-lock": "{}"}}}),
+        );
+        assert!(matches!(seen.abort, Parsed::Bad { .. }));
+        assert!(seen.api_lock);
     }
 }
