@@ -12,6 +12,11 @@ use crate::Now;
 /// A drain of 250 pods changes its message 250 times; each write is a call to the API server.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(30);
 
+/// How often a condition that shows that somebody is at work is written again, unchanged but for
+/// its `lastHeartbeatTime`. The healer takes a coordinator for dead that gave no sign for
+/// `healAfter` (15 minutes): three signs may be lost.
+pub const HEARTBEAT_EVERY: Duration = Duration::from_mins(5);
+
 /// A condition's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
@@ -45,6 +50,8 @@ pub struct Observation {
     pub reason: String,
     /// A sentence.
     pub message: String,
+    /// Whether it is written again every [`HEARTBEAT_EVERY`], as a sign of life.
+    pub heartbeat: bool,
 }
 
 /// A condition as it stands on the object.
@@ -93,6 +100,20 @@ pub fn to_write(standing: &[Condition], wanted: &[Observation], now: Now) -> Vec
         .collect()
 }
 
+/// When the next write of `wanted` over `standing` is due that is not due now: progress that waits
+/// for its turn, or a sign of life.
+pub fn next_write(standing: &[Condition], wanted: &[Observation], now: Now) -> Option<Duration> {
+    wanted
+        .iter()
+        .filter_map(|observation| {
+            let there = standing.iter().find(|c| c.kind == observation.kind)?;
+            let (every, last) = (pause(there, observation)?, there.last_heartbeat?);
+            let left = every.checked_sub(now.since(last))?;
+            (!left.is_zero() && last <= now.wall).then(|| now.mono + left)
+        })
+        .min()
+}
+
 fn needs_write(there: Option<&Condition>, wanted: &Observation, now: Now) -> bool {
     let Some(there) = there else {
         return wanted.status != Status::False;
@@ -100,10 +121,21 @@ fn needs_write(there: Option<&Condition>, wanted: &Observation, now: Now) -> boo
     if there.status != wanted.status.as_str() || there.reason != wanted.reason {
         return true;
     }
-    there.message != wanted.message
-        && there
-            .last_heartbeat
-            .is_none_or(|at| now.since(at) >= PROGRESS_EVERY || at > now.wall)
+    let Some(every) = pause(there, wanted) else {
+        return false;
+    };
+    there
+        .last_heartbeat
+        .is_none_or(|at| now.since(at) >= every || at > now.wall)
+}
+
+/// How long after its last write a condition of the same status and reason is written again.
+/// `None`: it is not.
+fn pause(there: &Condition, wanted: &Observation) -> Option<Duration> {
+    if there.message != wanted.message {
+        return Some(PROGRESS_EVERY);
+    }
+    wanted.heartbeat.then_some(HEARTBEAT_EVERY)
 }
 
 fn transition(there: Option<&Condition>, wanted: &Observation, now: Now) -> Timestamp {
@@ -142,6 +174,7 @@ mod tests {
             status,
             reason: reason.into(),
             message: message.into(),
+            heartbeat: false,
         }]
     }
 
@@ -178,5 +211,37 @@ mod tests {
         let wanted = wanted(Status::False, "Draining", "8 left");
         assert!(to_write(&there, &wanted, now(129)).is_empty());
         assert_eq!(to_write(&there, &wanted, now(130)).len(), 1);
+    }
+
+    #[test]
+    fn progress_that_waits_for_its_turn_has_a_wake_up() {
+        let there = [standing("False", "Draining", "9 left", 100)];
+        let wanted = wanted(Status::False, "Draining", "8 left");
+        assert_eq!(
+            next_write(&there, &wanted, now(110)),
+            Some(Duration::from_secs(130))
+        );
+        assert_eq!(next_write(&there, &wanted, now(130)), None, "due now");
+        assert_eq!(
+            next_write(&there, &wanted, now(90)),
+            None,
+            "due now: the clock was set back"
+        );
+        let same = super::tests::wanted(Status::False, "Draining", "9 left");
+        assert_eq!(next_write(&there, &same, now(110)), None);
+    }
+
+    #[test]
+    fn a_sign_of_life_is_given_every_five_minutes() {
+        let there = [standing("True", "Draining", "stuck", 100)];
+        let mut alive = wanted(Status::True, "Draining", "stuck");
+        alive[0].heartbeat = true;
+        assert!(to_write(&there, &alive, now(399)).is_empty());
+        assert_eq!(
+            next_write(&there, &alive, now(399)),
+            Some(Duration::from_secs(400))
+        );
+        let write = to_write(&there, &alive, now(400));
+        assert_eq!(write[0].last_transition.as_second(), 100);
     }
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use dogwatch_core::Now;
 use dogwatch_core::lock::{self, Bid, HINT_LENGTH, HolderId, LeaseSeen, LockRecord};
 use dogwatch_core::name::{GroupName, NodeName, RunId};
+use dogwatch_core::policy::Policies;
 use dogwatch_k8s::lock::{BidOutcome, Leaving, LockClient, ReleaseOutcome, Slots};
 use dogwatch_sim::api::{ApiServer, Options, Verb};
 use dogwatch_sim::clock::TokioClock;
@@ -194,10 +195,10 @@ async fn leave(client: &kube::Client, locks: &LockClient, number: usize, won: &L
         .await
         .expect("it is there");
     let waiters = locks
-        .waiting_nodes(&GroupName::default_group())
+        .waiting_nodes(&GroupName::default_group(), &Policies::Known(Vec::new()))
         .await
         .expect("nothing goes wrong here");
-    let next = lock::hint(&waiters, &HolderId::node(&name(number)), HINT_LENGTH);
+    let next = lock::hint(&waiters, &HolderId::node(&name(number)), None, HINT_LENGTH);
     let outcome = locks.release(won, &Leaving::Done { next }).await;
     assert!(matches!(outcome, ReleaseOutcome::Freed(_)), "{outcome:?}");
 }

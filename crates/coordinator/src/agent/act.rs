@@ -176,8 +176,8 @@ impl Agent {
 
     /// Whom to call. Without a hint the lock is still safe and live, so trouble here is only said.
     async fn next_waiters(&mut self) -> Vec<HolderId> {
-        let waiting = self.locks.waiting_nodes(&self.group(), &self.seen.policies);
-        match waiting.await {
+        let (group, policies) = (self.group(), &self.seen.policies);
+        match self.locks.waiting_nodes(&group, policies).await {
             Ok(waiters) => {
                 let zone = self.zone();
                 let me = &self.seen.run.holder;

@@ -27,6 +27,17 @@ pub trait Gatekeeper: Send + Sync + 'static {
     fn prometheus<'a>(&'a self, gate: &'a PrometheusGate) -> BoxFuture<'a, Vec<String>>;
 }
 
+/// Asks nobody: every gate of this kind is shut.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CannotAsk;
+
+impl Gatekeeper for CannotAsk {
+    fn prometheus<'a>(&'a self, gate: &'a PrometheusGate) -> BoxFuture<'a, Vec<String>> {
+        let why = format!("there is nobody here who could ask {}", gate.url);
+        Box::pin(std::future::ready(vec![why]))
+    }
+}
+
 /// The reboot command could not be started, and nothing of it will happen: why, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotStarted(pub String);

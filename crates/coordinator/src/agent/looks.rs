@@ -254,11 +254,7 @@ async fn holder(eyes: Eyes, lease: LeaseSeen) {
     }));
 }
 
-async fn drained(
-    eyes: Eyes,
-    exclude: Option<LabelSelector>,
-    mut delete: watch::Receiver<bool>,
-) {
+async fn drained(eyes: Eyes, exclude: Option<LabelSelector>, mut delete: watch::Receiver<bool>) {
     let clock = eyes.clock.clone();
     let config = DrainConfig {
         exclude,
@@ -310,7 +306,10 @@ async fn start_gates(eyes: Eyes, gates: Vec<Gate>) {
 async fn blocking_pods(eyes: &Eyes, selector: &LabelSelector) -> Vec<String> {
     match node::blocking_pods(&eyes.client, &eyes.node, selector).await {
         Ok(pods) => pods,
-        Err(error) => vec![format!("the pods of this node cannot be read: {}", error.in_words())],
+        Err(error) => vec![format!(
+            "the pods of this node cannot be read: {}",
+            error.in_words()
+        )],
     }
 }
 

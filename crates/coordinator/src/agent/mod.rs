@@ -13,6 +13,7 @@ mod looks;
 mod say;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dogwatch_core::decision::{Because, Event};
@@ -28,7 +29,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use self::act::{ACTING, Done};
 use self::facts::{Fact, first_sight, jitter, seed_of};
-pub use self::hands::{Gatekeeper, Hands, NotStarted, RebootEnd};
+pub use self::hands::{CannotAsk, Gatekeeper, Hands, NotStarted, RebootEnd};
 use self::looks::{Eyes, Observers, Running};
 use crate::clock::Clock;
 use crate::health::Heart;
@@ -335,15 +336,14 @@ async fn watch_node(client: dogwatch_k8s::Client, name: String, facts: Unbounded
 
 /// The other standing watch, where the kind is installed.
 async fn watch_policies(eyes: Eyes) {
-    let mut draws = 0;
+    let draws = AtomicU64::new(0);
     let seed = eyes.jitter_seed;
-    let jitter = move || {
-        draws += 1;
-        jitter(seed, draws)
-    };
+    let jitter = move || jitter(seed, draws.fetch_add(1, Ordering::Relaxed));
     let mut seen = std::pin::pin!(policy::watch_policies(eyes.client.clone(), jitter));
-    while let Some(policies) = seen.next().await {
-        if eyes.facts.send(Fact::Policies(policies)).is_err() {
+    while let Some(seen) = seen.next().await {
+        let trouble = Fact::Trouble("watching the RebootPolicies", seen.trouble);
+        let told = [trouble, Fact::Policies(seen.policies)];
+        if told.into_iter().any(|fact| eyes.facts.send(fact).is_err()) {
             return;
         }
     }

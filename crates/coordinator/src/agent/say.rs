@@ -49,10 +49,14 @@ impl Agent {
         };
         let writes = condition::to_write(&seen.conditions, &decision.report.conditions, now);
         if writes.is_empty() && self.unsaid.is_empty() {
-            self.say_at = None;
+            // Progress in its turn, and a sign of life: nothing else may wake us for it.
+            let wanted = &decision.report.conditions;
+            self.say_at = condition::next_write(&seen.conditions, wanted, now);
             return false;
         }
-        let at = *self.say_at.get_or_insert(now.mono + SAY_AFTER);
+        let soon = now.mono + SAY_AFTER;
+        let at = self.say_at.map_or(soon, |at| at.min(soon));
+        self.say_at = Some(at);
         at <= now.mono
     }
 

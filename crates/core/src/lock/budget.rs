@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Budget, Count, HolderId, LeaseSeen, Unavailable};
-use crate::Now;
 use crate::name::NodeName;
 
 /// How soon to count again while a higher slot is expected to give back.
@@ -130,9 +129,9 @@ pub fn count(reads: &Reads, me: &HolderId) -> Count {
 /// Whether the holder of `lease` may go ahead.
 ///
 /// The smallest maximum among bidder and holders rules, so that a change of configuration under
-/// way is safe. How long it has waited for a higher slot is read from the record that it wrote
-/// itself.
-pub fn verdict(budget: Budget, count: &Count, lease: &LeaseSeen, now: Now) -> Verdict {
+/// way is safe. `held_for` is how long this process has seen the Lease as its own, by its own
+/// monotonic clock: so long it has waited for a higher slot.
+pub fn verdict(budget: Budget, count: &Count, lease: &LeaseSeen, held_for: Duration) -> Verdict {
     if count.for_resource_version != lease.resource_version {
         return Verdict::StaleCount;
     }
@@ -147,11 +146,7 @@ pub fn verdict(budget: Budget, count: &Count, lease: &LeaseSeen, now: Now) -> Ve
         return Verdict::Go;
     }
     let why = over_budget(&count.unavailable, max);
-    let waited = lease
-        .record
-        .as_ref()
-        .map_or(Duration::MAX, |record| now.since(record.since));
-    if count.higher_slot_undecided && waited < WAIT_FOR_HIGHER_SLOT {
+    if count.higher_slot_undecided && held_for < WAIT_FOR_HIGHER_SLOT {
         return Verdict::WaitForHigherSlot { why };
     }
     Verdict::GiveBack { why }

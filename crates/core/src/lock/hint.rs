@@ -90,12 +90,12 @@ mod tests {
         ]
         .map(node);
         assert_eq!(order, expected);
-        assert_eq!(hint(&waiters, &node("me"), 2), expected[..2]);
+        assert_eq!(hint(&waiters, &node("me"), None, 2), expected[..2]);
     }
 
     #[test]
     fn nobody_waits_nobody_is_called() {
-        assert_eq!(hint(&[waiter("me", false, None)], &node("me"), 5), []);
+        assert_eq!(hint(&[waiter("me", false, None)], &node("me"), None, 5), []);
     }
 
     #[test]

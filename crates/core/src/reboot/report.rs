@@ -49,12 +49,11 @@ fn phase_conditions(ctx: &Context<'_>, step: &Step) -> Vec<Observation> {
     let lead = lead(ctx);
     let one = |kind, status: bool| {
         if kind == lead {
-            return observe(
-                kind,
-                status,
-                settled_reason(ctx, step),
-                settled_message(step),
-            );
+            let reason = settled_reason(ctx, step);
+            return Observation {
+                heartbeat: at_work(ctx),
+                ..observe(kind, status, reason, settled_message(step))
+            };
         }
         let (reason, message) = standing(ctx, kind, status);
         observe(kind, status, reason, &message)
@@ -81,6 +80,13 @@ fn flags(ctx: &Context<'_>) -> (bool, bool, bool, bool) {
         Some(Phase::Rebooting) => (true, false, !forced, true),
         Some(Phase::Returning) => (true, false, ctx.node.unschedulable, true),
     }
+}
+
+/// From the cordon until the lock is free the healer must be able to tell this coordinator from a
+/// dead one. While it waits it holds nothing, and thousands may.
+fn at_work(ctx: &Context<'_>) -> bool {
+    let phase = ctx.node.record.get().map(|record| record.phase);
+    phase.is_some_and(|phase| phase > Phase::Waiting)
 }
 
 /// The condition that carries the step's own reason.
@@ -270,5 +276,6 @@ fn observe(kind: &'static str, status: bool, reason: &str, message: &str) -> Obs
         status: if status { Status::True } else { Status::False },
         reason: reason.to_owned(),
         message: message.to_owned(),
+        heartbeat: false,
     }
 }

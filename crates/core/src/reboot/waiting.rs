@@ -321,7 +321,9 @@ fn counted(ctx: &Context<'_>, record: &Record, lease: &LeaseSeen) -> Step {
     let budget = Budget {
         max: max_of(ctx, seen.count.members),
     };
-    match lock::verdict(budget, &seen.count, lease, ctx.now) {
+    let won = ctx.seen.lock.won.unwrap_or(ctx.now.mono);
+    let held_for = ctx.now.mono.saturating_sub(won);
+    match lock::verdict(budget, &seen.count, lease, held_for) {
         Verdict::StaleCount => counting.look(look(Duration::ZERO)),
         Verdict::Go => go(ctx, record, lease),
         Verdict::GiveBack { why } => {

@@ -2,7 +2,6 @@
 
 use dogwatch_core::explain::{Fleet, LeaseRow};
 use dogwatch_core::name::NodeName;
-use dogwatch_core::policy::Policies;
 use dogwatch_core::reboot::{NodeSeen, group_of_lease};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
@@ -14,15 +13,17 @@ use crate::Error;
 use crate::error::ask;
 use crate::lock::lease_seen;
 use crate::node::{get_node, node_seen};
+use crate::policy;
 
 impl FleetClient {
-    /// Two lists.
+    /// Three lists.
     pub async fn read(&self) -> Result<Fleet, Error> {
         let everything = ListParams::default();
         let nodes = ask(self.nodes().list(&everything)).await?;
         let leases = ask(self.leases().list(&everything)).await?;
+        let policies = policy::policies(&self.client).await?;
         Ok(Fleet {
-            policies: Policies::default(),
+            policies,
             // The API server accepts no name that we would not.
             nodes: nodes
                 .items

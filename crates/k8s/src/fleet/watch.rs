@@ -14,14 +14,17 @@ use super::FleetClient;
 use super::read::lease_row;
 use crate::Error;
 use crate::node::node_seen;
+use crate::policy::{PoliciesSeen, watch_policies};
 use crate::watch::{Event, Full, Selection, watch};
 
-/// The fleet as two watches show it.
+/// The fleet as three watches show it.
 pub struct FleetWatch {
     node_events: BoxStream<'static, Event<Node>>,
     lease_events: BoxStream<'static, Event<Lease>>,
     nodes: Option<BTreeMap<String, NodeSeen>>,
     leases: Option<BTreeMap<String, LeaseRow>>,
+    policy_events: BoxStream<'static, PoliciesSeen>,
+    policies: Policies,
 }
 
 impl FleetClient {
@@ -34,6 +37,8 @@ impl FleetClient {
             lease_events: watch(Full(self.leases()), Selection::default(), pauses).boxed(),
             nodes: None,
             leases: None,
+            policy_events: watch_policies(self.client.clone(), pauses).boxed(),
+            policies: Policies::NotYet,
         }
     }
 }
@@ -48,14 +53,21 @@ impl FleetWatch {
                 take(&mut self.nodes, event, |node| node_seen(node).ok())
             }
             Some(event) = self.lease_events.next() => take(&mut self.leases, event, lease_row),
+            Some(seen) = self.policy_events.next() => {
+                self.policies = seen.policies;
+                Ok(())
+            }
         }
     }
 
-    /// The fleet as last seen; `None` until both lists have come.
+    /// The fleet as last seen; `None` until the lists have come.
     pub fn fleet(&self) -> Option<Fleet> {
         let (nodes, leases) = (self.nodes.as_ref()?, self.leases.as_ref()?);
+        if self.policies == Policies::NotYet {
+            return None;
+        }
         Some(Fleet {
-            policies: Policies::default(),
+            policies: self.policies.clone(),
             nodes: nodes.values().cloned().collect(),
             leases: leases.values().cloned().collect(),
         })

@@ -51,11 +51,7 @@ impl LockClient {
         Ok(u32::try_from(counted).unwrap_or(u32::MAX))
     }
 
-    async fn members(
-        &self,
-        group: &GroupName,
-        policies: &Policies,
-    ) -> Result<Vec<NodeRow>, Error> {
+    async fn members(&self, group: &GroupName, policies: &Policies) -> Result<Vec<NodeRow>, Error> {
         let selector = group_selector(group, policies);
         if !is_exact(policies) {
             return self.members_by_label(group, policies, &selector).await;
@@ -86,7 +82,9 @@ impl LockClient {
         let members = rows.filter(|(_, labels)| policy::group(policies, labels) == *group);
         Ok(members
             .map(|(row, labels)| NodeRow {
-                ignored: labels.get(label::IGNORE).is_some_and(|value| value == "true"),
+                ignored: labels
+                    .get(label::IGNORE)
+                    .is_some_and(|value| value == "true"),
                 ..row
             })
             .collect())
@@ -248,12 +246,7 @@ mod tests {
             .collect();
         assert_eq!(
             seen,
-            [
-                (true, false),
-                (false, false),
-                (true, true),
-                (false, true)
-            ]
+            [(true, false), (false, false), (true, true), (false, true)]
         );
     }
 

@@ -11,7 +11,11 @@ pub fn group_selector(group: &GroupName, policies: &Policies) -> String {
     if let Some(policy) = known.find(|policy| policy.name == *group) {
         // The group `default` has nodes that no policy rules; so may the control plane's.
         let alone = *group != GroupName::default_group() && *group != GroupName::control_plane();
-        return if alone { policy.selector.query() } else { String::new() };
+        return if alone {
+            policy.selector.query()
+        } else {
+            String::new()
+        };
     }
     if *group == GroupName::control_plane() {
         label::CONTROL_PLANE.to_owned()

@@ -32,8 +32,8 @@ pub async fn shut_gates(
     Ok(shut)
 }
 
-/// The pods on the node that a policy's gate waits for: selected, and neither finished nor on
-/// their way out. In words, sorted.
+/// The pods on the node that a policy's gate waits for: selected, and not finished. In words,
+/// sorted.
 pub async fn blocking_pods(
     client: &Client,
     node: &str,
@@ -59,7 +59,10 @@ pub async fn blocking_pods(
 
 /// `Pending` and `Running`, as kured's `--blocking-pod-selector` means it.
 fn is_running(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    let phase = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref());
     !matches!(phase, Some("Succeeded" | "Failed"))
 }
 

@@ -5,10 +5,10 @@ use dogwatch_api::label::CONTROL_PLANE;
 use dogwatch_api::reboot_policy::{self as api, MaxUnavailable, name_problem};
 use dogwatch_core::limit::Limit;
 use dogwatch_core::name::GroupName;
-use dogwatch_core::policy::window::Window;
+use dogwatch_core::policy::window::{Window, WindowSpec};
 use dogwatch_core::policy::{DrainRules, Paused, Policy, RebootRules, ReturnRules};
 use dogwatch_core::reboot::{OnGateTimeout, OnTimeout};
-use dogwatch_core::selector::LabelSelector;
+use dogwatch_core::selector::{LabelSelector, Operator};
 use serde_json::Value;
 
 use super::fields::Fields;
@@ -76,14 +76,21 @@ fn selector(fields: &mut Fields) -> Result<LabelSelector, ()> {
 
 fn name_problems(name: &str, selector: &LabelSelector) -> Vec<String> {
     let rule = name_problem(name).map(|rule| format!("metadata.name: {rule}"));
-    let role = (name == GroupName::control_plane().as_str() && !selector.names(CONTROL_PLANE))
-        .then(|| {
-            format!(
-                "spec.nodeSelector: a policy called control-plane must name the label \
-                 {CONTROL_PLANE}: its group is that of the control plane"
-            )
-        });
+    let is_control_plane = name == GroupName::control_plane().as_str();
+    let role = (is_control_plane && !asks_for_the_role(selector)).then(|| {
+        format!(
+            "spec.nodeSelector: a policy called control-plane must select by the label \
+             {CONTROL_PLANE}: its group is that of the control plane"
+        )
+    });
     rule.into_iter().chain(role).collect()
+}
+
+fn asks_for_the_role(selector: &LabelSelector) -> bool {
+    let by_expression = selector.match_expressions.iter().any(|part| {
+        part.key == CONTROL_PLANE && matches!(part.operator, Operator::In | Operator::Exists)
+    });
+    by_expression || selector.match_labels.contains_key(CONTROL_PLANE)
 }
 
 /// The group of a policy. Where its name is none, the policy has a problem and its group is never
@@ -156,8 +163,16 @@ fn windows(fields: &mut Fields) -> Vec<Window> {
     known
 }
 
-fn understood(_window: api::Window) -> Result<Window, String> {
-    Ok(Window {})
+fn understood(window: api::Window) -> Result<Window, String> {
+    let spec = WindowSpec {
+        days: window.days,
+        start: window.start,
+        end: window.end,
+        time_zone: window.time_zone,
+        rrule: window.rrule,
+        excluded_dates: window.excluded_dates.unwrap_or_default(),
+    };
+    Window::new(&spec).map_err(|error| error.to_string())
 }
 
 fn min_interval(fields: &mut Fields) -> Option<std::time::Duration> {

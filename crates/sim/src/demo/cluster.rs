@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_coordinator::host::sentinel::SentinelError;
-use dogwatch_core::limit::Limit;
-use dogwatch_core::reboot::{Config, OnGateTimeout, OnTimeout};
+use dogwatch_core::reboot::Config;
 use jiff::Timestamp;
 
 use crate::api::{ApiServer, Options};
@@ -95,15 +94,11 @@ impl DemoConfig {
 
     pub(super) fn coordinator(&self) -> Config {
         Config {
-            max_unavailable: Limit::default(),
             drain_timeout: Duration::from_mins(10),
-            on_drain_timeout: OnTimeout::Abort,
-            volume_detach_timeout: Duration::from_mins(2),
             reboot_timeout: Duration::from_mins(10),
-            reboot_attempts: 2,
             settle: self.time(1.5),
             gate_timeout: Duration::from_mins(5),
-            on_gate_timeout: OnGateTimeout::Keep,
+            ..Config::default()
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
-use dogwatch_coordinator::agent::{Agent, Setup, Watcher};
+use dogwatch_coordinator::agent::{Agent, CannotAsk, Setup, Watcher};
 use dogwatch_coordinator::args::{Args, Listen, OnDrainTimeout, RebootMethod, Words};
 use dogwatch_coordinator::clock::Clock as ProcessClock;
 use dogwatch_coordinator::health::Heart;
@@ -132,6 +132,7 @@ impl MachineConfig {
                 .expect("a UUID after a known prefix"),
             clock: ProcessClock::with_wall(move || clock.now()),
             hands: Box::new(hands),
+            gatekeeper: Arc::new(CannotAsk),
             watcher,
             heart: Heart::new(),
         };

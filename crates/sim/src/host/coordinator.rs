@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dogwatch_coordinator::agent::{Agent, Setup, Watcher};
+use dogwatch_coordinator::agent::{Agent, CannotAsk, Setup, Watcher};
 use dogwatch_coordinator::clock::Clock as ProcessClock;
 use dogwatch_coordinator::health::Heart;
 use dogwatch_core::name::{BootId, NodeName, RunId};
@@ -190,6 +190,7 @@ impl Pod {
             run: RunId::new(run).expect("a UUID after a known prefix"),
             clock: ProcessClock::with_wall(move || wall.now()),
             hands: Box::new(hands),
+            gatekeeper: Arc::new(CannotAsk),
             watcher: Arc::clone(&self.config.watcher),
             heart: Heart::new(),
         };

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use dogwatch_api::label;
 use dogwatch_coordinator::agent::facts::{self, Fact};
 use dogwatch_core::Now;
 use dogwatch_core::condition::{self, Condition, Write};
 use dogwatch_core::decision::Event;
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::name::{BootId, GroupName, NodeName, RunId};
+use dogwatch_core::policy::{self, Policies};
 use dogwatch_core::reboot::{
     Decision, Fingerprint, Look, NodeFact, NodePatch, NodeSeen, Parsed, Record, RecordChange, Seen,
     TriggerSeen, TriggerState,
@@ -53,7 +55,7 @@ impl Machine {
         let boot = stream.boot_id();
         let mut machine = Self {
             me: HolderId::node(&name),
-            object: object(name, group.clone(), control_plane, boot.clone()),
+            object: object(name, control_plane, boot.clone()),
             group,
             seen: None,
             busy: false,
@@ -77,7 +79,9 @@ impl Machine {
     fn start(&mut self, boot: BootId) {
         let run = RunId::new(format!("coordinator/{}", self.stream.uuid()))
             .expect("a UUID after a known prefix");
-        self.seen = Some(facts::first_sight(&run, self.me.clone(), Ok(boot)));
+        let mut seen = facts::first_sight(&run, self.me.clone(), Ok(boot));
+        seen.policies = Policies::Known(Vec::new());
+        self.seen = Some(seen);
     }
 
     /// The sentinel appears.
@@ -100,6 +104,10 @@ impl Machine {
             source: SENTINEL.into(),
             state,
         }])
+    }
+
+    pub(super) fn is_control_plane(&self) -> bool {
+        policy::is_control_plane(&self.object.labels)
     }
 
     /// The host goes down: the process, and all it knew, is gone.
@@ -225,7 +233,8 @@ impl Machine {
     }
 }
 
-fn object(name: NodeName, group: GroupName, control_plane: bool, boot: BootId) -> NodeSeen {
+fn object(name: NodeName, control_plane: bool, boot: BootId) -> NodeSeen {
+    let role = control_plane.then(|| (label::CONTROL_PLANE.to_owned(), String::new()));
     NodeSeen {
         uid: format!("node-{name}"),
         name,
@@ -233,13 +242,14 @@ fn object(name: NodeName, group: GroupName, control_plane: bool, boot: BootId) -
         unschedulable: false,
         ready: true,
         boot_id: Some(boot),
-        group,
-        control_plane,
+        labels: role.into_iter().collect(),
         keep_cordoned: false,
         waiting_label: false,
         record: Parsed::Absent,
         request: Parsed::Absent,
         request_fingerprint: None,
+        abort: Parsed::Absent,
+        api_lock: false,
         last: Parsed::Absent,
         conditions: Vec::new(),
     }

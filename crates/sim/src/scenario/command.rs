@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use dogwatch_core::limit::Limit;
-use dogwatch_core::reboot::{Config, OnGateTimeout, OnTimeout};
+use dogwatch_core::reboot::Config;
 
 use super::condition::Condition;
 use super::faults::Rule;
@@ -27,24 +26,9 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             cluster: ClusterSpec::new(3, Seed(1)),
-            config: config(),
+            config: Config::default(),
             max_out: 1,
         }
-    }
-}
-
-/// The coordinator's own defaults.
-fn config() -> Config {
-    Config {
-        max_unavailable: Limit::default(),
-        drain_timeout: Duration::from_hours(1),
-        on_drain_timeout: OnTimeout::Abort,
-        volume_detach_timeout: Duration::from_mins(2),
-        reboot_timeout: Duration::from_mins(30),
-        reboot_attempts: 2,
-        settle: Duration::from_secs(30),
-        gate_timeout: Duration::from_mins(15),
-        on_gate_timeout: OnGateTimeout::Keep,
     }
 }
 

@@ -338,6 +338,10 @@ pub async fn waiting_is_by_watch_and_sees_who_left(world: &World) {
     );
 }
 
+fn no_policies() -> dogwatch_core::policy::Policies {
+    dogwatch_core::policy::Policies::Known(Vec::new())
+}
+
 pub async fn waiters_are_found_by_their_label_in_the_order_of_the_hint(world: &World) {
     let wait = |since: &str| json!({ "dogwatch.dev/reboot": format!(r#"{{"since":"{since}"}}"#) });
     let waiting = json!({ "dogwatch.dev/reboot": "waiting" });
@@ -359,9 +363,9 @@ pub async fn waiters_are_found_by_their_label_in_the_order_of_the_hint(world: &W
         .make_node("cp", &control_plane, &wait("2026-01-01T00:00:00Z"))
         .await;
     let hand = world.hand("leaver");
-    let mut waiters = hand.waiting_nodes(&group()).await.unwrap();
+    let mut waiters = hand.waiting_nodes(&group(), &no_policies()).await.unwrap();
     waiters.retain(|waiter| waiter.holder.as_str().contains(world.prefix()));
-    let order = lock::hint(&waiters, hand.holder(), lock::HINT_LENGTH);
+    let order = lock::hint(&waiters, hand.holder(), None, lock::HINT_LENGTH);
     assert_eq!(
         order,
         ["early", "late", "broken"].map(|name| HolderId::node(&world.node_name(name)))
@@ -397,7 +401,7 @@ pub async fn a_count_sees_every_member_and_every_held_lease(world: &World) {
     let leases = world.hand("me").list(&group()).await.unwrap();
     let mine = world.win("me", &leases[0]).await;
     world.win("holder", &leases[1]).await;
-    let mut reads = world.hand("me").count_reads(&mine, &group()).await.unwrap();
+    let mut reads = world.hand("me").count_reads(&mine, &group(), &no_policies()).await.unwrap();
     reads
         .nodes
         .retain(|row| row.name.as_str().starts_with(world.prefix()));

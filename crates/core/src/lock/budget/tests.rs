@@ -149,14 +149,6 @@ fn a_hashed_holder_without_a_record_is_still_the_member_it_is() {
     assert_eq!(count.maxima, [1], "and its maximum is the safest");
 }
 
-fn at(second: u64) -> Now {
-    let wall = jiff::Timestamp::from_second(i64::try_from(second).unwrap()).unwrap();
-    Now {
-        wall,
-        mono: Duration::from_secs(second),
-    }
-}
-
 /// Our Lease, as won at second 0.
 fn won(slot: u32) -> LeaseSeen {
     LeaseSeen {
@@ -166,7 +158,7 @@ fn won(slot: u32) -> LeaseSeen {
 }
 
 fn judged(max: u32, count: &Count, second: u64) -> Verdict {
-    verdict(Budget { max }, count, &won(0), at(second))
+    verdict(Budget { max }, count, &won(0), Duration::from_secs(second))
 }
 
 #[test]
@@ -178,7 +170,7 @@ fn a_count_for_another_win_proves_nothing() {
         ..won(0)
     };
     assert_eq!(
-        verdict(Budget { max: 1 }, &mine, &later, at(0)),
+        verdict(Budget { max: 1 }, &mine, &later, Duration::ZERO),
         Verdict::StaleCount
     );
     let lost = counted(vec![row("me")], vec![slot(0, "other")]);

@@ -68,7 +68,9 @@ impl Process {
             return None;
         };
         // What was decided on a count stays decided, for its write may be on its way.
-        match verdict(Budget { max: self.max }, &counted, &lease, now) {
+        let since = lease.record.as_ref().map(|record| record.since);
+        let held_for = since.map_or(Duration::MAX, |since| now.since(since));
+        match verdict(Budget { max: self.max }, &counted, &lease, held_for) {
             Verdict::Go => {
                 let max = lease.record.as_ref().map_or(1, |record| record.max);
                 Some(self.node_write(seen, Some((self.run.clone(), Phase::Out, max))))

@@ -40,7 +40,7 @@ impl Rollout<'_> {
             .record()
             .filter(|record| record.phase == Phase::Waiting && machine.object.waiting_label);
         if let Some(since) = waits.map(|record| record.since) {
-            let place = (machine.object.control_plane, since, machine.me.clone());
+            let place = (machine.is_control_plane(), since, machine.me.clone());
             let group = machine.group.clone();
             self.slots.wait(&group, place);
         }
@@ -74,11 +74,7 @@ impl Rollout<'_> {
         let Some(record) = machine.object.record.get() else {
             return;
         };
-        let place = (
-            machine.object.control_plane,
-            record.since,
-            machine.me.clone(),
-        );
+        let place = (machine.is_control_plane(), record.since, machine.me.clone());
         let group = machine.group.clone();
         let since = record.since;
         self.slots.no_longer_waits(&group, &place);

@@ -6,7 +6,7 @@ use dogwatch_coordinator::agent::facts::{self, Fact};
 use dogwatch_core::drain::Progress;
 use dogwatch_core::lock::{self, Count, HolderNode, LeaseSeen, NodeRow, Reads};
 use dogwatch_core::name::GroupName;
-use dogwatch_core::reboot::{CountSeen, HolderSeen, Look};
+use dogwatch_core::reboot::{CountSeen, HolderSeen, Look, StartGatesSeen};
 
 use super::{Event, Rollout, WATCH_LIFETIME};
 use crate::plan::machine::Machine;
@@ -76,6 +76,14 @@ impl Rollout<'_> {
             Look::Attachments { .. } => {
                 self.count("list and watch volumes", 2);
                 (latency, Fact::Attachments(Vec::new()))
+            }
+            Look::StartGates { gates } => {
+                let (gates, taken) = (gates.clone(), self.now);
+                let shut = Vec::new();
+                (
+                    latency,
+                    Fact::StartGates(StartGatesSeen { gates, shut, taken }),
+                )
             }
             Look::Gates { .. } => {
                 self.count("look at return gates", 2);

@@ -208,7 +208,7 @@ impl<'a> Rollout<'a> {
             out.insert(number);
         }
         let most = u32::try_from(out.len()).unwrap_or(u32::MAX);
-        let record = if machine.object.control_plane {
+        let record = if machine.is_control_plane() {
             &mut self.result.most_control_plane_out
         } else {
             &mut self.result.most_out

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dogwatch_core::Now;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::reboot::{Config, OnGateTimeout, OnTimeout};
+use dogwatch_core::reboot::Config;
 use jiff::Timestamp;
 
 use crate::plan::machine::Machine;
@@ -33,14 +33,9 @@ pub(super) fn machines(plan: &Plan) -> Vec<Machine> {
 pub(super) fn config(plan: &Plan) -> Config {
     Config {
         max_unavailable: plan.max_unavailable,
-        drain_timeout: Duration::from_hours(1),
-        on_drain_timeout: OnTimeout::Abort,
-        volume_detach_timeout: Duration::from_mins(2),
         reboot_timeout: Duration::from_mins(30).max(plan.reboot_time * 2),
-        reboot_attempts: 2,
         settle: plan.settle,
-        gate_timeout: Duration::from_mins(15),
-        on_gate_timeout: OnGateTimeout::Keep,
+        ..Config::default()
     }
 }
 
