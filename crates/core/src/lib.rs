@@ -12,6 +12,7 @@ pub mod decision;
 pub mod drain;
 pub mod duration;
 pub mod explain;
+pub mod fleetlock;
 pub mod limit;
 pub mod lock;
 pub mod name;
