@@ -1,0 +1,75 @@
+//! From days and clock times to moments.
+
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
+use jiff::tz::{AmbiguousOffset, TimeZone};
+
+use super::Window;
+
+/// One stretch of time in which a window is open: from `begin` until just before `end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) begin: Timestamp,
+    pub(super) end: Timestamp,
+}
+
+impl Window {
+    /// Until when it is open, if it is at `at`.
+    pub(super) fn open_until(&self, at: Timestamp) -> Option<Timestamp> {
+        let today = self.zone.to_datetime(at).date();
+        // Tomorrow's may have begun where the clock is set back over midnight (St. John's did).
+        let (from, last) = (today.yesterday().ok()?, today.tomorrow().ok()?);
+        self.spans(from, last)
+            .filter(|span| span.begin <= at && at < span.end)
+            .map(|span| span.end)
+            .max()
+    }
+
+    /// When it next begins after `at`, looking until the day of `horizon`.
+    pub(super) fn begins_after(&self, at: Timestamp, horizon: Timestamp) -> Option<Timestamp> {
+        let today = self.zone.to_datetime(at).date();
+        let last = self.zone.to_datetime(horizon).date();
+        self.spans(today, last)
+            .map(|span| span.begin)
+            .find(|begin| *begin > at)
+    }
+
+    /// The spans whose days are `from` to `last`, in order.
+    fn spans(&self, from: Date, last: Date) -> impl Iterator<Item = Span> {
+        let mut next = Some(from);
+        std::iter::from_fn(move || {
+            let day = self.next_day(next?, last)?;
+            next = day.tomorrow().ok();
+            Some(day)
+        })
+        .filter_map(|day| self.span(day))
+    }
+
+    /// The span whose day is `day`; none if nothing of it exists on that zone's clock.
+    fn span(&self, day: Date) -> Option<Span> {
+        let last = if self.end > self.start {
+            day
+        } else {
+            day.tomorrow().ok()?
+        };
+        let begin = instant(&self.zone, day.to_datetime(self.start))?;
+        let end = instant(&self.zone, last.to_datetime(self.end))?;
+        (begin < end).then_some(Span { begin, end })
+    }
+}
+
+/// When that clock first shows `clock`, or jumps over it. Of two clock times the later one never
+/// gives the earlier moment, so that no window has a negative length.
+fn instant(zone: &TimeZone, clock: DateTime) -> Option<Timestamp> {
+    match zone.to_ambiguous_timestamp(clock).offset() {
+        AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
+            offset.to_timestamp(clock).ok()
+        }
+        AmbiguousOffset::Gap { after, .. } => {
+            // Read with the later offset, a skipped time lies before the jump.
+            let early = after.to_timestamp(clock).ok()?;
+            let mut jumps = zone.following(early).take(3);
+            Some(jumps.find(|jump| jump.offset() == after)?.timestamp())
+        }
+    }
+}
