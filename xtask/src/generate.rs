@@ -18,18 +18,30 @@ struct Generated {
 
 enum Place {
     /// The whole file.
-    #[expect(dead_code, reason = "for what deploy/ will hold")]
     File,
     /// The lines between `<!-- generated: NAME -->` and `<!-- end -->`, as a block of plain text.
     Block(&'static str),
 }
 
 /// Everything that is generated; a new one is added here.
-const GENERATED: &[Generated] = &[Generated {
-    path: "CONTRIBUTING.md",
-    place: Place::Block("cargo xtask help"),
-    make: || Ok(crate::help()),
-}];
+const GENERATED: &[Generated] = &[
+    Generated {
+        path: "CONTRIBUTING.md",
+        place: Place::Block("cargo xtask help"),
+        make: || Ok(crate::help()),
+    },
+    Generated {
+        path: "deploy/crds/rebootpolicies.yaml",
+        place: Place::File,
+        make: || manifest(&dogwatch_api::reboot_policy::crd()),
+    },
+];
+
+/// An object as it stands in `deploy/`.
+fn manifest(object: &serde_json::Value) -> Result<String> {
+    let yaml = serde_saphyr::to_string(object)?;
+    Ok(format!("# Made from code: cargo xtask generate\n{yaml}"))
+}
 
 #[derive(clap::Args)]
 pub struct Arguments {

@@ -1,16 +1,21 @@
 //! `RebootPolicy` (`dogwatch.dev/v1alpha1`, cluster-scoped): what rules the planned reboots of some
 //! nodes. Its name is the name of their group. Source: specification §2.6.
 //!
-//! The types are written by hand beside the schema (`crd`), and a test holds them equal: a
+//! The types are written by hand beside the schema ([`crd()`]), and a test holds them equal: a
 //! derived schema would bring a second model of every Kubernetes type into each build.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
+mod crd;
 mod name;
+mod schema;
 mod spec;
 mod status;
+#[cfg(test)]
+mod tests;
 
+pub use crd::crd;
 pub use name::{NAME_RULE, name_problem};
 pub use spec::{
     Alerts, Drain, Gate, MaxUnavailable, OnGateTimeout, OnTimeout, Paused, PodsGate,

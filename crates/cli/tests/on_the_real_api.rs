@@ -80,6 +80,8 @@ async fn the_manifests_give_the_coordinator_what_it_calls_and_nothing_beside_it(
         ("", "storage.k8s.io", "volumeattachments", "list"),
         ("", "storage.k8s.io", "volumeattachments", "watch"),
         ("", "", "persistentvolumes", "get"),
+        ("", "dogwatch.dev", "rebootpolicies", "list"),
+        ("", "dogwatch.dev", "rebootpolicies", "watch"),
         ("dogwatch", "coordination.k8s.io", "leases", "get"),
         ("dogwatch", "coordination.k8s.io", "leases", "list"),
         ("dogwatch", "coordination.k8s.io", "leases", "watch"),
@@ -102,6 +104,7 @@ async fn the_manifests_give_the_coordinator_what_it_calls_and_nothing_beside_it(
         ("kube-system", "coordination.k8s.io", "leases", "patch"),
         ("shop", "", "events", "create"),
         ("shop", "policy", "poddisruptionbudgets", "patch"),
+        ("", "dogwatch.dev", "rebootpolicies", "patch"),
     ];
     let answers = allowed(control_plane, &may_not).await;
     let granted: Vec<_> = may_not

@@ -6,12 +6,14 @@ use clap::builder::NonEmptyStringValueParser;
 use dogwatch_api::DEFAULT_NAMESPACE;
 use dogwatch_core::name::GroupName;
 
+use super::crds::CRDS;
 use crate::args::Cluster;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
 /// `deploy/base`, in the order in which it is to be applied.
-const BASE: [&str; 3] = [
+const BASE: [&str; 4] = [
+    CRDS[0],
     include_str!("../../../../deploy/base/namespace.yaml"),
     include_str!("../../../../deploy/base/rbac.yaml"),
     include_str!("../../../../deploy/base/daemonset.yaml"),

@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 mod completions;
+mod crds;
 mod demo;
 mod explain;
 mod manifests;
@@ -26,6 +27,8 @@ pub enum Command {
     Demo(demo::DemoArgs),
     /// Plays a rollout of many nodes in seconds: how long it takes, who waits longest, what it costs
     Simulate(simulate::SimulateArgs),
+    /// Prints the kinds that Dogwatch adds to a cluster (CustomResourceDefinitions)
+    Crds,
     /// Prints the Kubernetes manifests that install the coordinator
     Manifests(manifests::ManifestsArgs),
     /// Prints the completions of a shell
@@ -41,6 +44,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         Command::Reboot(args) => reboot::run(&cluster, &args).await,
         Command::Demo(args) => demo::run(&args).await,
         Command::Simulate(args) => simulate::run(&args),
+        Command::Crds => crds::run(),
         Command::Manifests(args) => manifests::run(&cluster, &args),
         Command::Completions(args) => completions::run(&args),
     }

@@ -1,0 +1,420 @@
+//! `spec`.
+
+use serde_json::{Value, json};
+
+use super::selector::{key, selector, some};
+use super::words::{
+    duration, formed, list, object, one_of, rule, ruled, set, text, time_limit, with,
+};
+
+/// How many windows, and how many gates, a policy may have.
+const MOST: usize = 16;
+
+pub(super) fn spec() -> Value {
+    object(
+        "What a person wrote. Changes hold at once, also for reboots under way.",
+        &[],
+        [
+            (
+                "nodeSelector",
+                selector(
+                    "Which nodes it rules. Default: every node. A control-plane node keeps its group \
+                     of one unless this names its role label.",
+                ),
+            ),
+            ("priority", priority()),
+            ("maxUnavailable", max_unavailable()),
+            (
+                "topologyKey",
+                key(
+                    "A node label, like topology.kubernetes.io/zone: no node begins while one with \
+                     another value of it is out. Default: none.",
+                ),
+            ),
+            ("paused", paused()),
+            (
+                "windows",
+                list(
+                    "When reboots may happen: in any of these. Default: always. A reboot whose drain \
+                     could outlast its window does not begin; a window that closes undoes a drain.",
+                    1,
+                    MOST,
+                    window(),
+                ),
+            ),
+            (
+                "minInterval",
+                duration(
+                    "How long after the end of one reboot of a node its next may begin. Default: 0s.",
+                ),
+            ),
+            ("drain", drain()),
+            ("reboot", reboot()),
+            ("return", on_return()),
+            (
+                "gates",
+                list(
+                    "What must be so before a node's reboot begins, and again right before the \
+                     command. What cannot be asked is shut.",
+                    1,
+                    MOST,
+                    gate(),
+                ),
+            ),
+        ],
+    )
+}
+
+fn priority() -> Value {
+    json!({
+        "type": "integer",
+        "format": "int32",
+        "minimum": -1_000_000_000,
+        "maximum": 1_000_000_000,
+        "description": "Of several policies that match a node the one with the highest priority \
+                        rules it; of equals the first by name. Default: 0.",
+    })
+}
+
+fn max_unavailable() -> Value {
+    ruled(
+        json!({
+            "x-kubernetes-int-or-string": true,
+            "maxLength": 16,
+            "description": "How many nodes of the group may be out of service at once, those that \
+                            are not Ready or cordoned by others included: a number, or a percentage \
+                            of the group (rounded down, but at least one node). Default: the \
+                            coordinator's --max-unavailable.",
+        }),
+        [rule(
+            "type(self) == int ? (self >= 1 && self <= 10000) : self.matches(r'^([1-9][0-9]?|100)%$')",
+            "write a number of nodes from 1 to 10000, or a percentage from \"1%\" to \"100%\"; to let \
+             no node reboot, set paused",
+        )],
+    )
+}
+
+fn paused() -> Value {
+    let until = formed(
+        "When the pause ends by itself, like 2026-12-24T18:00:00Z. Default: when it is taken out.",
+        40,
+        r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$",
+        "write a time and its offset like 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00",
+    );
+    object(
+        "While it is there nothing begins, and a drain under way is undone; a node that reboots \
+         comes back.",
+        &[],
+        [
+            (
+                "reason",
+                with(
+                    text("Why; shown wherever the pause holds something up.", 512),
+                    "default",
+                    json!("no reason given"),
+                ),
+            ),
+            ("until", until),
+        ],
+    )
+}
+
+fn window() -> Value {
+    let day = one_of("A day.", &["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]);
+    let date = formed(
+        "A date.",
+        10,
+        r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
+        "write a date like 2026-12-24",
+    );
+    let window = object(
+        "A part of some days. The day is that of the start.",
+        &[],
+        [
+            (
+                "days",
+                set(
+                    "The days on which it starts. Default: every day.",
+                    1,
+                    7,
+                    day,
+                ),
+            ),
+            (
+                "start",
+                formed(
+                    "When it starts, like 22:00. Default, with end: the whole day.",
+                    5,
+                    "^([01][0-9]|2[0-3]):[0-5][0-9]$",
+                    "write a time of day like 22:00",
+                ),
+            ),
+            (
+                "end",
+                formed(
+                    "When it ends, like 04:00, or 24:00. One that is not later than the start is on the \
+                     day after.",
+                    5,
+                    "^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$",
+                    "write a time of day like 04:00",
+                ),
+            ),
+            ("timeZone", time_zone()),
+            ("rrule", rrule()),
+            (
+                "excludedDates",
+                set("Dates on which it does not start.", 1, 128, date),
+            ),
+        ],
+    );
+    ruled(
+        with(window, "minProperties", json!(1)),
+        [
+            rule(
+                "!(has(self.days) && has(self.rrule))",
+                "write either days or rrule; an rrule can name days by BYDAY",
+            ),
+            rule(
+                "has(self.start) == has(self.end)",
+                "write both start and end, or neither for whole days",
+            ),
+        ],
+    )
+}
+
+fn time_zone() -> Value {
+    formed(
+        "Whose clock, as an IANA name like Europe/Berlin. Default: UTC.",
+        64,
+        "^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$",
+        "write a time zone's IANA name like Europe/Berlin, or UTC",
+    )
+}
+
+fn rrule() -> Value {
+    let days = r"self.matches(r'(?i)^\s*(DTSTART[^\n]*\n\s*)?(RRULE:)?([^\n]*;)?FREQ=(DAILY|WEEKLY|MONTHLY|YEARLY)(;[^\n]*)?\s*$')";
+    ruled(
+        text(
+            "The days on which it starts, as a rule of RFC 5545 like FREQ=MONTHLY;BYDAY=2TU. A first \
+             line DTSTART:YYYYMMDD says from when on INTERVAL and COUNT count; without one INTERVAL \
+             counts from Monday, 2024-01-01.",
+            512,
+        ),
+        [
+            rule(
+                days,
+                "write one rule with FREQ=DAILY, WEEKLY, MONTHLY or YEARLY, like FREQ=MONTHLY;BYDAY=2TU",
+            ),
+            rule(
+                r"!self.matches(r'(?i)BY(HOUR|MINUTE|SECOND)=')",
+                "leave out BYHOUR, BYMINUTE and BYSECOND: the times of day are start and end",
+            ),
+        ],
+    )
+}
+
+fn drain() -> Value {
+    object(
+        "How the node is emptied.",
+        &[],
+        [
+            (
+                "timeout",
+                time_limit("How long it may take. Default: the coordinator's --drain-timeout."),
+            ),
+            (
+                "onTimeout",
+                one_of(
+                    "What then. abort: undo it, give the lock back, queue again. delete: delete what \
+                     is left, with its grace. force: reboot all the same. Default: the coordinator's \
+                     --on-drain-timeout.",
+                    &["abort", "delete", "force"],
+                ),
+            ),
+            (
+                "exclude",
+                some("Pods that stay, and are stopped by the reboot. Default: none."),
+            ),
+        ],
+    )
+}
+
+fn reboot() -> Value {
+    let attempts = json!({
+        "type": "integer",
+        "format": "int32",
+        "minimum": 1,
+        "maximum": 10,
+        "description": "How often the command may be run in all. Default: the coordinator's \
+                        --reboot-attempts.",
+    });
+    let escalate = json!({
+        "type": "boolean",
+        "description": "Whether a reboot that does not happen is handed over to the power \
+                        controller. Default: false.",
+    });
+    object(
+        "The reboot itself. The command is the coordinator's flag and never a policy's.",
+        &[],
+        [
+            (
+                "timeout",
+                time_limit(
+                    "How long after the command a new boot is waited for. Default: the \
+                     coordinator's --reboot-timeout.",
+                ),
+            ),
+            ("attempts", attempts),
+            ("escalate", escalate),
+        ],
+    )
+}
+
+fn on_return() -> Value {
+    object(
+        "What happens after the boot.",
+        &[],
+        [
+            (
+                "settle",
+                duration(
+                    "How long the Node must be Ready before it is uncordoned. Default: the \
+                     coordinator's --settle.",
+                ),
+            ),
+            (
+                "gates",
+                set(
+                    "What must be so before the lock goes to the next one; an empty list is nothing. \
+                     Default: all of them.",
+                    0,
+                    3,
+                    one_of(
+                        "DaemonSetPods: the node's DaemonSet pods are ready. DisruptionBudgets: no \
+                         budget that covered a drained pod is short. Volumes: the node's volumes are \
+                         attached.",
+                        &["DaemonSetPods", "DisruptionBudgets", "Volumes"],
+                    ),
+                ),
+            ),
+            (
+                "gateTimeout",
+                time_limit("How long that may take. Default: 15m."),
+            ),
+            (
+                "onGateTimeout",
+                one_of(
+                    "What then. keep: the lock stays, and it is said loudly. release: it goes. \
+                     Default: keep.",
+                    &["keep", "release"],
+                ),
+            ),
+        ],
+    )
+}
+
+fn gate() -> Value {
+    let pods = object(
+        "Open while no pod on the node that is Pending or Running has these labels.",
+        &["selector"],
+        [("selector", some("Which pods, in any namespace."))],
+    );
+    ruled(
+        object(
+            "One thing that must be so.",
+            &[],
+            [("pods", pods), ("prometheus", prometheus())],
+        ),
+        [rule(
+            "has(self.pods) != has(self.prometheus)",
+            "write either pods or prometheus",
+        )],
+    )
+}
+
+fn prometheus() -> Value {
+    let gate = object(
+        "Open while the answer is empty.",
+        &["url"],
+        [
+            ("url", url()),
+            (
+                "query",
+                with(text("A PromQL expression.", 4096), "minLength", json!(1)),
+            ),
+            ("alerts", alerts()),
+        ],
+    );
+    ruled(
+        gate,
+        [rule(
+            "has(self.query) != has(self.alerts)",
+            "write either query or alerts",
+        )],
+    )
+}
+
+fn url() -> Value {
+    ruled(
+        text(
+            "The server's address, like https://prometheus.monitoring.svc:9090. What proves who asks \
+             is given to the coordinator: --prometheus-token-file.",
+            1024,
+        ),
+        [
+            rule(
+                r"self.matches(r'^https?://[^/?#\s]')",
+                "write an address that begins with http:// or https://, like \
+                 https://prometheus.monitoring.svc:9090",
+            ),
+            rule(
+                "!self.contains('@')",
+                "leave user and password out of the address: give the coordinator --prometheus-token-file",
+            ),
+            rule(
+                r"!self.matches(r'[?#\s]')",
+                "leave out of the address what follows '?' or '#', and blanks",
+            ),
+        ],
+    )
+}
+
+fn alerts() -> Value {
+    let firing_only = json!({
+        "type": "boolean",
+        "description": "Whether pending alerts do not count (kured's --alert-firing-only). Default: false.",
+    });
+    object(
+        "Open while no alert is active but those that do not count; {} counts every alert.",
+        &[],
+        [
+            (
+                "ignore",
+                regex(
+                    "Alerts whose names match do not count: a regular expression (kured's \
+                     --alert-filter-regexp).",
+                ),
+            ),
+            (
+                "only",
+                regex(
+                    "Only alerts whose names match count: a regular expression (kured's \
+                     --alert-filter-match-only).",
+                ),
+            ),
+            ("firingOnly", firing_only),
+        ],
+    )
+}
+
+/// Prometheus, the API server and kured read the same expressions (RE2).
+fn regex(description: &str) -> Value {
+    let text = with(text(description, 512), "minLength", json!(1));
+    ruled(
+        text,
+        [rule(
+            "'a'.matches(self) in [true, false]",
+            "write a regular expression (RE2)",
+        )],
+    )
+}

@@ -1,0 +1,111 @@
+//! What schemas are made of.
+
+use serde_json::{Map, Value, json};
+
+/// An object with these fields and no others.
+pub(super) fn object<const N: usize>(
+    description: &str,
+    required: &[&str],
+    fields: [(&str, Value); N],
+) -> Value {
+    let properties: Map<String, Value> = fields
+        .into_iter()
+        .map(|(name, schema)| (name.to_owned(), schema))
+        .collect();
+    let mut object = json!({ "type": "object", "description": description });
+    if !properties.is_empty() {
+        object["properties"] = Value::Object(properties);
+    }
+    if !required.is_empty() {
+        object["required"] = json!(required);
+    }
+    object
+}
+
+/// A text of at most so many characters.
+pub(super) fn text(description: &str, longest: usize) -> Value {
+    json!({ "type": "string", "maxLength": longest, "description": description })
+}
+
+/// One of these words.
+pub(super) fn one_of(description: &str, words: &[&str]) -> Value {
+    json!({ "type": "string", "enum": words, "description": description })
+}
+
+/// A list of at most so many; one that is given is not empty, unless `least` is 0.
+pub(super) fn list(description: &str, least: usize, most: usize, item: Value) -> Value {
+    let mut list = json!({
+        "type": "array",
+        "description": description,
+        "maxItems": most,
+        "items": item,
+        "x-kubernetes-list-type": "atomic",
+    });
+    if least > 0 {
+        list["minItems"] = json!(least);
+    }
+    list
+}
+
+/// The same, with no value twice.
+pub(super) fn set(description: &str, least: usize, most: usize, item: Value) -> Value {
+    with(
+        list(description, least, most, item),
+        "x-kubernetes-list-type",
+        json!("set"),
+    )
+}
+
+/// With one more word.
+pub(super) fn with(mut schema: Value, word: &str, value: Value) -> Value {
+    schema[word] = value;
+    schema
+}
+
+/// Held to these rules.
+pub(super) fn ruled<const N: usize>(schema: Value, rules: [Value; N]) -> Value {
+    with(
+        schema,
+        "x-kubernetes-validations",
+        Value::Array(rules.into()),
+    )
+}
+
+/// A CEL rule, and what is said to who breaks it.
+pub(super) fn rule(rule: &str, message: &str) -> Value {
+    json!({ "rule": rule, "message": message })
+}
+
+/// A text of a form.
+pub(super) fn formed(description: &str, longest: usize, form: &str, message: &str) -> Value {
+    ruled(
+        text(description, longest),
+        [rule(&format!("self.matches(r'{form}')"), message)],
+    )
+}
+
+/// Zero included.
+const DURATION: &str = r"^(0|([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+)$";
+const HOW_TO_WRITE_A_DURATION: &str = "write a duration like 90s, 10m or 1h30m (a day is 24h)";
+
+/// A Go duration.
+pub(super) fn duration(description: &str) -> Value {
+    formed(description, 32, DURATION, HOW_TO_WRITE_A_DURATION)
+}
+
+/// A Go duration longer than zero.
+pub(super) fn time_limit(description: &str) -> Value {
+    ruled(
+        text(description, 32),
+        [
+            rule(
+                &format!("self.matches(r'{DURATION}')"),
+                HOW_TO_WRITE_A_DURATION,
+            ),
+            rule(
+                r"!self.matches(r'^[0.a-zµ]*$')",
+                "write a duration longer than zero",
+            ),
+        ],
+    )
+}

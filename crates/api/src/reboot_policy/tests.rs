@@ -1,0 +1,255 @@
+//! The types and the schema say the same.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde_json::{Value, json};
+
+use super::*;
+use dogwatch_core::policy::ReturnGate;
+use dogwatch_core::selector::LabelSelector;
+
+/// Every field of every type is set: a new one does not compile until it is added here, and then
+/// the schema has to know it.
+fn full() -> RebootPolicy {
+    let mut policy = RebootPolicy::new("workers", spec());
+    policy.status = Some(status());
+    policy
+}
+
+fn spec() -> RebootPolicySpec {
+    RebootPolicySpec {
+        node_selector: Some(selector()),
+        priority: Some(1),
+        max_unavailable: Some(MaxUnavailable::Percent("10%".into())),
+        topology_key: some("topology.kubernetes.io/zone"),
+        paused: Some(Paused {
+            reason: some("release freeze"),
+            until: some("2026-12-24T18:00:00Z"),
+        }),
+        windows: Some(vec![Window {
+            days: Some(vec!["Mon".into()]),
+            start: some("22:00"),
+            end: some("04:00"),
+            time_zone: some("Europe/Berlin"),
+            rrule: some("FREQ=DAILY"),
+            excluded_dates: Some(vec!["2026-12-24".into()]),
+        }]),
+        min_interval: some("24h"),
+        drain: Some(Drain {
+            timeout: some("1h"),
+            on_timeout: Some(OnTimeout::Abort),
+            exclude: Some(selector()),
+        }),
+        reboot: Some(Reboot {
+            timeout: some("30m"),
+            attempts: Some(2),
+            escalate: Some(true),
+        }),
+        on_return: Some(Return {
+            settle: some("30s"),
+            gates: Some(ReturnGate::ALL.into()),
+            gate_timeout: some("15m"),
+            on_gate_timeout: Some(OnGateTimeout::Keep),
+        }),
+        gates: Some(vec![Gate {
+            pods: Some(PodsGate {
+                selector: selector(),
+            }),
+            prometheus: Some(PrometheusGate {
+                url: "https://prometheus.monitoring.svc:9090".into(),
+                query: some("ALERTS"),
+                alerts: Some(Alerts {
+                    ignore: some("Watchdog"),
+                    only: some("Node.*"),
+                    firing_only: Some(true),
+                }),
+            }),
+        }]),
+    }
+}
+
+fn status() -> RebootPolicyStatus {
+    let since = Some("2026-01-01T00:00:00Z".parse().unwrap());
+    RebootPolicyStatus {
+        observed_generation: Some(1),
+        nodes: 1,
+        ready: 1,
+        blocked: 1,
+        out_total: 1,
+        out: vec![OutNode {
+            node: "n1".into(),
+            phase: "draining".into(),
+            since,
+            reason: "kernel".into(),
+        }],
+        waiting_total: 1,
+        waiting: vec![WaitingNode {
+            node: "n2".into(),
+            since,
+            reason: "InTurn".into(),
+            message: "n1 is out".into(),
+        }],
+        conflicts: vec![Conflict {
+            policy: "gpu".into(),
+            nodes: 1,
+            example: "n3".into(),
+        }],
+        conditions: vec![Condition {
+            type_: condition::ACCEPTED.into(),
+            status: "True".into(),
+            reason: condition::VALID.into(),
+            message: String::new(),
+            last_transition_time: Time("2026-01-01T00:00:00Z".parse().unwrap()),
+            observed_generation: Some(1),
+        }],
+    }
+}
+
+fn selector() -> LabelSelector {
+    let text = json!({ "matchLabels": { "a": "b" },
+        "matchExpressions": [{ "key": "c", "operator": "In", "values": ["d"] }] });
+    serde_json::from_value(text).unwrap()
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "most fields are optional")]
+fn some(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+/// Each field as `spec.windows[].days`.
+fn fields_of(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let path = format!("{path}.{name}");
+                found.insert(path.clone());
+                fields_of(value, &path, found);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                fields_of(item, &format!("{path}[]"), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The same, of a schema; keys of maps are `a`.
+fn fields_of_schema(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
+    if let Some(properties) = schema["properties"].as_object() {
+        for (name, schema) in properties {
+            let path = format!("{path}.{name}");
+            found.insert(path.clone());
+            fields_of_schema(schema, &path, found);
+        }
+    }
+    if schema["additionalProperties"].is_object() {
+        found.insert(format!("{path}.a"));
+    }
+    if schema["items"].is_object() {
+        fields_of_schema(&schema["items"], &format!("{path}[]"), found);
+    }
+}
+
+fn schema() -> Value {
+    crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+}
+
+#[test]
+fn the_schema_knows_every_field_of_the_types_and_no_other() {
+    let (mut types, mut schema_has) = (BTreeSet::new(), BTreeSet::new());
+    fields_of(&serde_json::to_value(full()).unwrap(), "", &mut types);
+    fields_of_schema(&schema(), "", &mut schema_has);
+    assert_eq!(types, schema_has);
+}
+
+#[test]
+fn a_policy_reads_back_as_it_was_written() {
+    let text = serde_json::to_string(&full()).unwrap();
+    assert_eq!(serde_json::from_str::<RebootPolicy>(&text).unwrap(), full());
+}
+
+#[test]
+fn a_field_that_this_version_does_not_know_is_no_silent_loss() {
+    for spec in [
+        json!({ "newRule": 1 }),
+        json!({ "drain": { "newRule": 1 } }),
+    ] {
+        assert!(serde_json::from_value::<RebootPolicySpec>(spec).is_err());
+    }
+}
+
+/// Every part of the schema, with its path.
+fn every_part<'a>(schema: &'a Value, path: &str, visit: &mut impl FnMut(&str, &'a Value)) {
+    visit(path, schema);
+    if let Some(properties) = schema["properties"].as_object() {
+        for (name, schema) in properties {
+            every_part(schema, &format!("{path}.{name}"), visit);
+        }
+    }
+    for part in ["items", "additionalProperties"] {
+        if schema[part].is_object() {
+            every_part(&schema[part], &format!("{path}[]"), visit);
+        }
+    }
+}
+
+#[test]
+fn every_field_explains_itself_to_kubectl() {
+    every_part(&schema(), "", &mut |path, part| {
+        let explained = part["description"]
+            .as_str()
+            .is_some_and(|text| !text.is_empty());
+        assert!(explained || path.starts_with(".metadata"), "{path}");
+    });
+}
+
+#[test]
+fn every_text_and_list_of_the_spec_has_a_largest_size() {
+    every_part(
+        &schema()["properties"]["spec"],
+        "spec",
+        &mut |path, part| {
+            let bound = match part["type"].as_str() {
+                Some("string") if part["enum"].is_null() => "maxLength",
+                Some("array") => "maxItems",
+                Some("object") if part["additionalProperties"].is_object() => "maxProperties",
+                _ => return,
+            };
+            assert!(part[bound].is_u64(), "{path} has no {bound}");
+        },
+    );
+}
+
+#[test]
+fn a_policy_is_called_what_its_group_can_be_called() {
+    for good in ["default", "workers-1", "a", &"a".repeat(50)] {
+        assert_eq!(name_problem(good), None, "{good}");
+    }
+    for bad in [
+        "",
+        "a.b",
+        "Workers",
+        "-a",
+        "remedy",
+        "remedy-x",
+        &"a".repeat(51),
+    ] {
+        assert_eq!(name_problem(bad), Some(NAME_RULE), "{bad}");
+    }
+}
+
+#[test]
+fn the_docs_name_every_field_of_the_spec() {
+    let docs = include_str!("../../../../docs/reboot-policy.md");
+    every_part(&schema()["properties"]["spec"], "", &mut |path, _| {
+        let field = path.trim_start_matches('.');
+        // What a label selector is made of is Kubernetes' own.
+        let is_selector = field.contains("match");
+        if !field.is_empty() && !field.ends_with(']') && !is_selector {
+            assert!(docs.contains(&format!("`{field}`")), "{field}");
+        }
+    });
+}
