@@ -7,11 +7,10 @@
 
 pub mod agent;
 pub mod args;
-pub mod clock;
-pub mod health;
 pub mod host;
 pub mod http;
-pub mod log;
 pub mod metrics;
 pub mod node_hands;
 mod show;
+
+pub use dogwatch_process::{clock, health, log};

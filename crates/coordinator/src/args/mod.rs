@@ -5,7 +5,6 @@
 //! **Promises:** what is wrong is refused here, before anything is touched, naming the flag and
 //! what to write instead; [`Args::parse`] then ends the process with code 2.
 
-mod listen;
 mod values;
 
 use std::path::PathBuf;
@@ -15,8 +14,8 @@ use clap::{Parser, ValueEnum};
 use dogwatch_core::limit::Limit;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot::OnTimeout;
+pub use dogwatch_process::listen::Listen;
 
-pub use self::listen::Listen;
 pub use self::values::Words;
 use self::values::{absolute, duration, limit, namespace, node_name, positive, words};
 use crate::host::reboot::{Method, PID_1, Reboot};

@@ -1,6 +1,12 @@
 //! Over a real socket, byte by byte.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use dogwatch_process::http::HEADER_WITHIN;
+use dogwatch_process::listen::Listen;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use super::*;
 

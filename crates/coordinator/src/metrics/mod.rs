@@ -8,15 +8,12 @@
 //! Own text rather than `prometheus-client`: its registry of atomics is for counters that many
 //! threads raise, ours is one struct that one loop replaces.
 
-mod text;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use dogwatch_core::reboot::Phase;
+use dogwatch_process::text::{Kind, Text};
 use jiff::Timestamp;
-
-use self::text::{Kind, Text};
 
 /// Everything that `/metrics` shows.
 #[derive(Debug, Clone, Default, PartialEq)]

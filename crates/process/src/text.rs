@@ -10,17 +10,21 @@ use jiff::Timestamp;
 
 /// What a family counts.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// It only grows.
     Counter,
+    /// It goes up and down.
     Gauge,
+    /// Counts below bounds, a sum and a count; its samples have suffixes.
+    Histogram,
 }
 
 /// The page as it grows.
 #[derive(Default)]
-pub(super) struct Text(String);
+pub struct Text(String);
 
 /// A family as it grows.
-pub(super) struct Family<'a> {
+pub struct Family<'a> {
     text: &'a mut String,
     name: &'static str,
     kind: Kind,
@@ -29,12 +33,8 @@ pub(super) struct Family<'a> {
 }
 
 impl Text {
-    pub(super) fn family(
-        &mut self,
-        name: &'static str,
-        kind: Kind,
-        help: &'static str,
-    ) -> Family<'_> {
+    /// Begins a family; its head is written with its first sample.
+    pub fn family(&mut self, name: &'static str, kind: Kind, help: &'static str) -> Family<'_> {
         Family {
             text: &mut self.0,
             name,
@@ -44,7 +44,8 @@ impl Text {
         }
     }
 
-    pub(super) fn finish(self) -> String {
+    /// The page.
+    pub fn finish(self) -> String {
         self.0
     }
 }
@@ -53,12 +54,19 @@ impl Text {
 const NEVER: &str = "a string takes every text";
 
 impl Family<'_> {
-    pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: impl fmt::Display) {
+    /// One sample of this family.
+    pub fn sample(&mut self, labels: &[(&str, &str)], value: impl fmt::Display) {
+        self.suffixed("", labels, value);
+    }
+
+    /// One sample of a series whose name is the family's and this (`_sum`).
+    pub fn suffixed(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl fmt::Display) {
         if !self.begun {
             self.begun = true;
             self.begin();
         }
         self.text.push_str(self.name);
+        self.text.push_str(suffix);
         for (index, (name, value)) in labels.iter().enumerate() {
             self.text.push(if index == 0 { '{' } else { ',' });
             write!(self.text, "{name}=\"{}\"", escaped(value, true)).expect(NEVER);
@@ -70,7 +78,7 @@ impl Family<'_> {
     }
 
     /// A moment as Unix time in seconds; no sample without one.
-    pub(super) fn time(&mut self, labels: &[(&str, &str)], time: Option<Timestamp>) {
+    pub fn time(&mut self, labels: &[(&str, &str)], time: Option<Timestamp>) {
         if let Some(time) = time {
             let milliseconds = time.as_millisecond();
             let (seconds, rest) = (milliseconds.div_euclid(1000), milliseconds.rem_euclid(1000));
@@ -82,6 +90,7 @@ impl Family<'_> {
         let kind = match self.kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
         };
         let (name, help) = (self.name, escaped(self.help, false));
         write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n").expect(NEVER);
