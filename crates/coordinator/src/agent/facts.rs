@@ -127,6 +127,7 @@ pub fn saw_lease(seen: &mut Seen, lease: LeaseSeen, now: Now) {
 fn locks_changed(seen: &mut Seen, now: Now) {
     let leases = seen.lock.leases.as_deref().unwrap_or_default();
     let mine = lock::held_by(leases, &seen.run.holder);
+    seen.run.swept |= mine.is_none();
     seen.lock.won = mine.map(|_| seen.lock.won.unwrap_or(now.mono));
     // Slots above our own maximum may be free and are of no use to us.
     let held = leases.iter().any(|lease| lease.holder.is_some());
@@ -241,6 +242,7 @@ pub fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<BootId, String
             command: CommandSeen::None,
             ready_since: None,
             bid_after: None,
+            swept: false,
             waiting_since: None,
         },
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dogwatch_core::condition;
-use dogwatch_core::reboot::{Decision, NodeFact};
+use dogwatch_core::reboot::{Decision, NodeFact, NodeSeen};
 use dogwatch_k8s::node;
 use tracing::{info, warn};
 
@@ -69,7 +69,7 @@ impl Agent {
         };
         let now = self.clock.now();
         // Events live elsewhere and have rights of their own: the conditions do not wait for them.
-        let events = self.say_events(&seen.uid).await;
+        let events = self.say_events(&seen).await;
         let writes = condition::to_write(&seen.conditions, &decision.report.conditions, now);
         if !writes.is_empty() {
             let answer = node::patch_conditions(&self.client, &seen, &writes, now).await?;
@@ -78,10 +78,11 @@ impl Agent {
         events
     }
 
-    async fn say_events(&mut self, node_uid: &str) -> Result<(), dogwatch_k8s::Error> {
+    async fn say_events(&mut self, node: &NodeSeen) -> Result<(), dogwatch_k8s::Error> {
+        let episode = episode(node);
         while let Some(event) = self.unsaid.first().cloned() {
             let now = self.clock.now();
-            self.events.say(&event, node_uid, now).await?;
+            self.events.say(&event, &node.uid, &episode, now).await?;
             self.unsaid.remove(0);
         }
         Ok(())
@@ -106,4 +107,13 @@ impl Agent {
             Err(_) => warn!("could not announce the reboot in time"),
         }
     }
+}
+
+/// What tells the same words of another time apart: when the phase began, or the last reboot ended.
+fn episode(node: &NodeSeen) -> String {
+    let record = node.record.get().map(|record| record.since);
+    let last = node.last.get().map(|last| last.finished);
+    record
+        .or(last)
+        .map_or_else(String::new, |since| since.to_string())
 }

@@ -35,7 +35,7 @@ pub use types::{
 };
 
 /// The first 32 hexadecimal digits of the text's SHA-256, for names that would be too long.
-pub(crate) fn digest(text: &str) -> String {
+pub fn digest(text: &str) -> String {
     use sha2::Digest as _;
     use std::fmt::Write as _;
     let hash = sha2::Sha256::digest(text.as_bytes());

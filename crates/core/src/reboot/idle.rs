@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::action::{Action, NodePatch, RecordChange};
 use super::record::{Parsed, Phase, Record};
 use super::step::{Step, set};
-use super::{Context, reason, triggers};
+use super::{Context, reason, triggers, undo};
+use crate::policy::Policies;
 
 pub(super) fn step(ctx: &Context<'_>) -> Step {
     if ctx.node.abort != Parsed::Absent {
@@ -53,12 +54,25 @@ pub(super) fn step(ctx: &Context<'_>) -> Step {
     super::waiting::look_at_locks(ctx, step)
 }
 
+/// Once after the start: a Lease that is held in our name while no record of ours stands has nobody
+/// behind it, for the record is written before the bid and goes after the release.
+fn sweep(ctx: &Context<'_>) -> Option<Step> {
+    let known = !matches!(ctx.seen.policies, Policies::NotYet);
+    if ctx.seen.run.swept || !known {
+        return None;
+    }
+    undo::release_first(ctx, reason::IDLE, "nothing wants a reboot")
+}
+
 /// The requested time is the wall clock's, which may be set meanwhile.
 const CLOCK_CHECK: Duration = Duration::from_mins(5);
 
 fn quiet(ctx: &Context<'_>) -> Step {
     if ctx.node.waiting_label {
         return unlabel(ctx);
+    }
+    if let Some(step) = sweep(ctx) {
+        return step;
     }
     let step = Step::new(reason::IDLE, idle_text(ctx));
     if let Some(last) = triggers::served_no_more(ctx) {

@@ -105,6 +105,8 @@ fn settled_reason(ctx: &Context<'_>, step: &Step) -> &'static str {
     }
     match step.because.reason {
         reason::LOOKING_AT_LOCK
+        | reason::LOOKING_AT_POLICIES
+        | reason::LOOKING_AT_GATES
         | reason::BIDDING
         | reason::NOT_OUR_TURN
         | reason::COUNTING

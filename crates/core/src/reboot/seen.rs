@@ -209,6 +209,9 @@ pub struct RunSeen {
     pub ready_since: Option<Duration>,
     /// After giving a lock back over budget: not to bid before.
     pub bid_after: Option<Duration>,
+    /// Whether this process has seen its group's Leases without one that is held in its name: a bid
+    /// of a run before it may have landed after that run was gone.
+    pub swept: bool,
     /// Since when this process waits for a lock that is held.
     pub waiting_since: Option<Duration>,
 }

@@ -6,6 +6,7 @@ use dogwatch_api::COORDINATOR;
 use dogwatch_api::event::NODE_EVENT_NAMESPACE;
 use dogwatch_core::Now;
 use dogwatch_core::decision::{Event, Severity};
+use dogwatch_core::lock::digest;
 use k8s_openapi::api::core::v1::Event as EventObject;
 use kube::api::PostParams;
 use kube::{Api, Client};
@@ -13,6 +14,7 @@ use serde_json::json;
 
 use super::patch::seconds;
 use crate::Error;
+use crate::error::Kind;
 use crate::error::ask;
 
 /// How many different things are remembered as said. A reboot says about ten.
@@ -48,13 +50,27 @@ impl EventWriter {
     }
 
     /// Says it, unless it was said. What could not be said is said the next time.
-    pub async fn say(&mut self, event: &Event, node_uid: &str, now: Now) -> Result<(), Error> {
+    ///
+    /// The Event's name is made from what it says and from `episode` (the phase's beginning, say): a
+    /// process that was started anew in the middle does not say it a second time, whose name is
+    /// taken.
+    pub async fn say(
+        &mut self,
+        event: &Event,
+        node_uid: &str,
+        episode: &str,
+        now: Now,
+    ) -> Result<(), Error> {
         if self.said.contains(event) {
             return Ok(());
         }
         let events: Api<EventObject> = Api::namespaced(self.client.clone(), NODE_EVENT_NAMESPACE);
-        let object = self.object(event, node_uid, now);
-        ask(events.create(&PostParams::default(), &object)).await?;
+        let object = self.object(event, node_uid, episode, now);
+        match ask(events.create(&PostParams::default(), &object)).await {
+            Ok(_) => {}
+            Err(error) if error.kind() == Kind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
         self.remember(event.clone());
         Ok(())
     }
@@ -71,14 +87,14 @@ impl EventWriter {
         }
     }
 
-    fn object(&self, event: &Event, node_uid: &str, now: Now) -> EventObject {
+    fn object(&self, event: &Event, node_uid: &str, episode: &str, now: Now) -> EventObject {
         let severity = match event.severity {
             Severity::Normal => "Normal",
             Severity::Warning => "Warning",
         };
         let at = seconds(now.wall);
         let json = json!({
-            "metadata": { "generateName": format!("{}.", self.node), "namespace": NODE_EVENT_NAMESPACE },
+            "metadata": { "name": event_name(&self.node, event, node_uid, episode), "namespace": NODE_EVENT_NAMESPACE },
             "involvedObject": { "kind": "Node", "apiVersion": "v1", "name": self.node, "uid": node_uid },
             "reason": event.reason,
             "message": shortened(&event.message),
@@ -94,6 +110,14 @@ impl EventWriter {
     }
 }
 
+fn event_name(node: &str, event: &Event, node_uid: &str, episode: &str) -> String {
+    let (reason, message) = (event.reason, &event.message);
+    let digest = digest(&format!("{node_uid}\n{episode}\n{reason}\n{message}"));
+    // A name has room for 253 bytes, and a Node's may need them all.
+    let node: String = node.chars().take(200).collect();
+    format!("{}.{digest}", node.trim_end_matches(['.', '-']))
+}
+
 fn shortened(message: &str) -> String {
     if message.len() <= LONGEST_MESSAGE {
         return message.to_owned();
@@ -103,4 +127,31 @@ fn shortened(message: &str) -> String {
         end -= 1;
     }
     format!("{}…", &message[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_news_of_one_episode_has_one_name_however_often_a_process_starts() {
+        let event = |message: &str| Event {
+            severity: Severity::Normal,
+            reason: "Rebooting",
+            message: message.into(),
+        };
+        let name =
+            |node: &str, message, uid, episode| event_name(node, &event(message), uid, episode);
+        let first = name("n1", "attempt 1", "u", "12:00");
+        assert_eq!(first, name("n1", "attempt 1", "u", "12:00"));
+        for other in [
+            name("n1", "attempt 2", "u", "12:00"),
+            name("n1", "attempt 1", "v", "12:00"),
+            name("n1", "attempt 1", "u", "12:01"),
+        ] {
+            assert_ne!(first, other);
+        }
+        let long = name(&format!("{}.x", "n".repeat(199)), "m", "u", "");
+        assert!(long.len() <= 253 && !long.contains(".."), "{long}");
+    }
 }

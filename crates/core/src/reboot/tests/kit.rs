@@ -69,6 +69,7 @@ pub(super) fn run_seen(name: &str, run_id: RunId) -> RunSeen {
         command: CommandSeen::None,
         ready_since: None,
         bid_after: None,
+        swept: true,
         waiting_since: None,
     }
 }

@@ -136,3 +136,26 @@ fn the_record_reads_back_as_it_was_written_under_its_public_names() {
     }
     assert_eq!(Parsed::read(Some(&text)), Parsed::Is(record));
 }
+
+#[test]
+fn a_lock_that_a_killed_run_has_left_is_given_up_by_the_next_though_nothing_wants_a_reboot() {
+    let mut seen = idle();
+    seen.host.triggers = vec![absent()];
+    seen.run.swept = false;
+    seen.lock.leases = None;
+    let looking = decide(&seen, &config(), now(5));
+    assert!(looking.actions.is_empty());
+    let looks = |look: &Look| matches!(look, Look::Locks { .. });
+    assert!(looking.looks.iter().any(looks));
+    seen.lock.leases = Some(vec![ours()]);
+    let leaving = decide(&seen, &config(), now(5));
+    assert!(matches!(
+        leaving.actions.as_slice(),
+        [Action::Release {
+            over_budget: false,
+            ..
+        }]
+    ));
+    seen.run.swept = true;
+    assert_eq!(decide(&seen, &config(), now(5)).looks, []);
+}
