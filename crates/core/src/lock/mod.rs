@@ -9,6 +9,7 @@
 //! back, and the count is read after the Lease was won. So of two nodes, the one that won last
 //! counts the other.
 
+pub mod api_lock;
 mod bid;
 mod budget;
 mod evidence;

@@ -1,0 +1,192 @@
+//! What a request does whose id is on a Lease, case by case.
+
+use jiff::Timestamp;
+
+use super::super::super::testkit::{free, held, record, run};
+use super::super::node::tests::{locked, node};
+use super::*;
+use crate::name::NodeName;
+use crate::reboot::Parsed;
+
+fn me() -> HolderId {
+    HolderId::api("h")
+}
+
+fn mine(runs: &[&str]) -> LeaseSeen {
+    LeaseSeen {
+        holder: Some(me()),
+        record: Some(record("h", runs)),
+        ..free(0)
+    }
+}
+
+struct Facts {
+    leases: Vec<LeaseSeen>,
+    node: Option<ApiNode>,
+    verdict: Option<Verdict>,
+    may_go: bool,
+    has_closed: bool,
+    drained: bool,
+}
+
+fn facts(runs: &[&str], node: Option<ApiNode>) -> Facts {
+    Facts {
+        leases: vec![mine(runs)],
+        node,
+        verdict: None,
+        may_go: false,
+        has_closed: false,
+        drained: false,
+    }
+}
+
+fn step(facts: &Facts) -> HoldStep {
+    let (holder, run) = (me(), run("api/p/1"));
+    let seen = HoldSeen {
+        holder: &holder,
+        run: &run,
+        leases: &facts.leases,
+        node: facts.node.as_ref(),
+        verdict: facts.verdict.clone(),
+        may_go: facts.may_go,
+        has_closed: facts.has_closed,
+        drained: facts.drained,
+    };
+    hold(&seen, Timestamp::UNIX_EPOCH)
+}
+
+fn word(step: &HoldStep) -> &'static str {
+    match step {
+        HoldStep::Lost => "lost",
+        HoldStep::Refuse { .. } => "refuse",
+        HoldStep::Count { .. } => "count",
+        HoldStep::OverBudget { .. } => "over budget",
+        HoldStep::Cordon { .. } => "cordon",
+        HoldStep::Vetoed { .. } => "vetoed",
+        HoldStep::Drain => "drain",
+        HoldStep::Answer { .. } => "answer",
+    }
+}
+
+#[test]
+fn whoever_is_not_written_on_a_lease_has_lost_it() {
+    let mut facts = facts(&["api/p/2"], None);
+    assert_eq!(step(&facts), HoldStep::Lost);
+    facts.leases = vec![held(0, "n1", &["api/p/1"])];
+    assert_eq!(step(&facts), HoldStep::Lost, "another's Lease");
+    facts.leases = vec![free(0)];
+    assert_eq!(step(&facts), HoldStep::Lost);
+}
+
+#[test]
+fn nobody_goes_ahead_uncounted() {
+    let why = || "two are out".to_owned();
+    let table = [
+        (None, "count"),
+        (Some(Verdict::StaleCount), "count"),
+        (Some(Verdict::WaitForHigherSlot { why: why() }), "count"),
+        (Some(Verdict::GiveBack { why: why() }), "over budget"),
+        (Some(Verdict::Go), "answer"),
+    ];
+    for (verdict, expected) in table {
+        let facts = Facts {
+            verdict,
+            ..facts(&["api/p/1"], None)
+        };
+        assert_eq!(word(&step(&facts)), expected);
+    }
+}
+
+#[test]
+fn who_was_told_before_is_not_counted_again() {
+    let told = facts(&["answered/q/7", "api/p/1"], None);
+    assert_eq!(word(&step(&told)), "answer");
+    let waiting = facts(&["api/q/7", "api/p/1"], None);
+    assert_eq!(
+        word(&step(&waiting)),
+        "count",
+        "the other one is no further"
+    );
+    let closed = || Some(node(true, locked("api/q/7", true)));
+    let went_ahead = facts(&["api/q/7", "api/p/1"], closed());
+    assert_eq!(word(&step(&went_ahead)), "cordon");
+    let stale = facts(&["api/p/1"], closed());
+    assert_eq!(
+        word(&step(&stale)),
+        "count",
+        "a cordon of an older lock proves nothing"
+    );
+}
+
+#[test]
+fn a_node_is_cordoned_then_drained_and_only_then_its_host_told() {
+    let mut facts = Facts {
+        may_go: true,
+        ..facts(&["api/p/1"], Some(node(false, Parsed::Absent)))
+    };
+    assert_eq!(word(&step(&facts)), "cordon");
+    facts.node = Some(node(true, locked("api/p/1", true)));
+    assert_eq!(word(&step(&facts)), "drain");
+    facts.drained = true;
+    let HoldStep::Answer { record, .. } = step(&facts) else {
+        panic!("{:?}", step(&facts))
+    };
+    assert_eq!(record.runs, [run("answered/p/1")]);
+}
+
+#[test]
+fn a_retry_writes_the_cordon_itself_so_that_an_uncordon_on_its_way_fails() {
+    let mut facts = Facts {
+        may_go: true,
+        drained: true,
+        ..facts(
+            &["api/q/7", "api/p/1"],
+            Some(node(true, locked("api/q/7", true))),
+        )
+    };
+    let HoldStep::Cordon { write } = step(&facts) else {
+        panic!("{:?}", step(&facts))
+    };
+    assert_eq!(write.unschedulable, None);
+    assert!(write.lock.is_some_and(|lock| lock.cordoned_by_us));
+    facts.has_closed = true;
+    assert_eq!(word(&step(&facts)), "answer", "once is enough");
+}
+
+#[test]
+fn an_uncordon_is_a_veto_only_after_the_cordon() {
+    for node in [
+        node(false, locked("api/p/1", true)),
+        node(true, Parsed::Absent),
+    ] {
+        let mut facts = Facts {
+            may_go: true,
+            ..facts(&["api/p/1"], Some(node))
+        };
+        assert_eq!(word(&step(&facts)), "cordon");
+        facts.has_closed = true;
+        assert_eq!(word(&step(&facts)), "vetoed");
+    }
+}
+
+#[test]
+fn a_node_that_another_host_of_this_lock_stands_for_is_left_alone() {
+    let other = LeaseSeen {
+        holder: Some(HolderId::fleetlock("default", "h")),
+        record: Some(record("h", &["answered/q/1"])),
+        ..free(1)
+    };
+    let lock = crate::lock::api_lock::ApiLock {
+        lease: other.name.clone(),
+        ..locked("answered/q/1", true).get().unwrap().clone()
+    };
+    let mut facts = facts(&["api/p/1"], Some(node(true, Parsed::Is(lock))));
+    facts.leases.push(other);
+    assert_eq!(word(&step(&facts)), "refuse");
+    facts.leases[1].record.as_mut().unwrap().node = NodeName::new("somebody").ok();
+    assert_eq!(
+        word(&step(&facts)),
+        "count",
+        "the annotation is a left-over"
+    );
+}

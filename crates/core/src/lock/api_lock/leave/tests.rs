@@ -1,0 +1,201 @@
+//! How a request leaves, and how a host unlocks, case by case.
+
+use jiff::Timestamp;
+
+use super::super::super::testkit::{free, held, record, run};
+use super::super::node::tests::{locked, node};
+use super::*;
+use crate::reboot::Parsed;
+
+fn me() -> HolderId {
+    HolderId::api("h")
+}
+
+fn mine(runs: &[&str]) -> LeaseSeen {
+    LeaseSeen {
+        holder: Some(me()),
+        record: Some(record("h", runs)),
+        ..free(0)
+    }
+}
+
+fn step(who: Who, leases: &[LeaseSeen], node: Option<&ApiNode>, suspect: &Suspect) -> LeaveStep {
+    let (holder, run) = (me(), run("api/p/1"));
+    let seen = LeaveSeen {
+        holder: &holder,
+        run: &run,
+        who,
+        node,
+        leases,
+        bid: None,
+        suspect,
+    };
+    leave(&seen, Timestamp::UNIX_EPOCH)
+}
+
+fn left(record: &LockRecord) -> Vec<&str> {
+    record.runs.iter().map(RunId::as_str).collect()
+}
+
+#[test]
+fn a_request_takes_only_its_own_id_and_the_last_one_out_frees() {
+    for own in ["api/p/1", "answered/p/1"] {
+        let step = step(Who::Request, &[mine(&[own, "api/q/2"])], None, &Suspect::No);
+        let LeaveStep::Remove { record, .. } = step else {
+            panic!("{step:?}")
+        };
+        assert_eq!(left(&record), ["api/q/2"]);
+        let last = self::step(Who::Request, &[mine(&[own])], None, &Suspect::No);
+        assert!(matches!(last, LeaveStep::Free { .. }), "{last:?}");
+    }
+    let others = step(Who::Request, &[mine(&["answered/q/2"])], None, &Suspect::No);
+    assert_eq!(others, LeaveStep::Done);
+    let foreign = step(
+        Who::Request,
+        &[held(0, "n1", &["api/p/1"])],
+        None,
+        &Suspect::No,
+    );
+    assert_eq!(foreign, LeaveStep::Done);
+}
+
+#[test]
+fn the_cordon_goes_before_the_lock() {
+    let closed = node(true, locked("api/p/1", true));
+    for who in [Who::Request, Who::Host] {
+        let step = step(who, &[mine(&["api/p/1"])], Some(&closed), &Suspect::No);
+        let LeaveStep::Node { write } = step else {
+            panic!("{step:?}")
+        };
+        assert_eq!((write.unschedulable, write.lock), (Some(false), None));
+        let open = node(false, Parsed::Absent);
+        let step = self::step(who, &[mine(&["api/p/1"])], Some(&open), &Suspect::No);
+        assert!(matches!(step, LeaveStep::Free { .. }), "{step:?}");
+    }
+}
+
+#[test]
+fn while_another_request_relies_on_the_cordon_it_stays() {
+    let closed = node(true, locked("api/p/1", true));
+    let leases = [mine(&["api/p/1", "api/q/2"])];
+    let step = step(Who::Request, &leases, Some(&closed), &Suspect::No);
+    assert!(matches!(step, LeaveStep::Remove { .. }), "{step:?}");
+}
+
+#[test]
+fn a_cordon_that_may_be_on_its_way_is_made_to_fail_before_the_lock_goes() {
+    let open = node(false, Parsed::Absent);
+    let table = [
+        (Suspect::Version("7".into()), true),
+        (Suspect::Any, true),
+        (Suspect::Version("6".into()), false),
+        (Suspect::No, false),
+    ];
+    for (suspect, touches) in table {
+        for leases in [vec![mine(&["api/p/1"])], vec![free(0)]] {
+            let step = step(Who::Request, &leases, Some(&open), &suspect);
+            let LeaveStep::Node { write } = step else {
+                assert!(!touches, "{suspect:?} {step:?}");
+                continue;
+            };
+            assert!(touches && write.unschedulable.is_none(), "{suspect:?}");
+            assert!(!write.lock.unwrap().cordoned_by_us);
+        }
+    }
+}
+
+#[test]
+fn a_bid_that_may_land_is_settled_first() {
+    let (holder, run) = (me(), run("api/p/1"));
+    let (bid, suspect) = (free(0), Suspect::No);
+    let mut seen = LeaveSeen {
+        holder: &holder,
+        run: &run,
+        who: Who::Request,
+        node: None,
+        leases: &[free(0)],
+        bid: Some(&bid),
+        suspect: &suspect,
+    };
+    let settles = leave(&seen, Timestamp::UNIX_EPOCH);
+    assert!(matches!(settles, LeaveStep::Settle { .. }), "{settles:?}");
+    let moved = [LeaseSeen {
+        resource_version: "2".into(),
+        ..free(0)
+    }];
+    seen.leases = &moved;
+    assert_eq!(leave(&seen, Timestamp::UNIX_EPOCH), LeaveStep::Done);
+}
+
+#[test]
+fn a_host_that_unlocks_takes_all_its_requests_along() {
+    let told = step(
+        Who::Host,
+        &[mine(&["answered/q/2", "answered/r/3"])],
+        None,
+        &Suspect::No,
+    );
+    assert!(matches!(told, LeaveStep::Free { .. }), "{told:?}");
+    let busy = step(
+        Who::Host,
+        &[mine(&["answered/q/2", "api/r/3"])],
+        None,
+        &Suspect::No,
+    );
+    let LeaveStep::Claim { record, .. } = busy else {
+        panic!("{busy:?}")
+    };
+    assert_eq!(left(&record), ["api/p/1"]);
+    let claimed = step(Who::Host, &[mine(&["api/p/1"])], None, &Suspect::Any);
+    assert!(matches!(claimed, LeaveStep::Free { .. }), "{claimed:?}");
+    assert_eq!(
+        step(Who::Host, &[held(0, "n1", &[])], None, &Suspect::No),
+        LeaveStep::Done
+    );
+}
+
+#[test]
+fn a_lock_that_cannot_be_read_goes_by_its_hosts_word_only() {
+    let unreadable = LeaseSeen {
+        record: None,
+        ..mine(&[])
+    };
+    let request = step(
+        Who::Request,
+        std::slice::from_ref(&unreadable),
+        None,
+        &Suspect::No,
+    );
+    assert!(
+        matches!(request, LeaveStep::Unreadable { .. }),
+        "{request:?}"
+    );
+    let host = step(Who::Host, &[unreadable], None, &Suspect::No);
+    assert!(matches!(host, LeaveStep::Free { .. }), "{host:?}");
+}
+
+#[test]
+fn a_cordon_left_behind_by_a_lock_that_was_taken_away_is_undone_by_who_made_it() {
+    let closed = node(true, locked("api/p/1", true));
+    let step_of = |who, by: &str| {
+        let node = node(true, locked(by, true));
+        step(who, &[free(0)], Some(&node), &Suspect::No)
+    };
+    for step in [
+        step_of(Who::Request, "api/p/1"),
+        step_of(Who::Host, "answered/q/9"),
+    ] {
+        assert!(matches!(step, LeaveStep::Node { .. }), "{step:?}");
+    }
+    assert_eq!(step_of(Who::Request, "api/q/9"), LeaveStep::Done);
+    let other = LeaseSeen {
+        holder: Some(HolderId::fleetlock("default", "x")),
+        ..mine(&["answered/q/9"])
+    };
+    let anothers = step(Who::Host, &[other], Some(&closed), &Suspect::No);
+    assert_eq!(
+        anothers,
+        LeaveStep::Done,
+        "another holder's lock of the same Node"
+    );
+}

@@ -1,0 +1,196 @@
+//! A host that is a Node of this cluster: its cordon, and who else has it in hand.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::name::RunId;
+use crate::reboot::{NodeSeen, Parsed, Phase};
+
+/// Annotation `dogwatch.dev/api-lock` on a Node: the lock API has taken it out of service. Written
+/// in one patch with the cordon, and removed in one patch with the uncordon. The JSON names are
+/// public.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiLock {
+    /// The Lease that is held for it.
+    pub lease: String,
+    /// Whether the cordon is ours to undo.
+    pub cordoned_by_us: bool,
+    /// Since when, by the clock of the process that wrote it. For people.
+    pub since: Timestamp,
+    /// The request that wrote it last.
+    pub run: RunId,
+}
+
+/// A host's Node, as one fresh read shows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApiNode {
+    /// What every decision about a Node sees.
+    pub seen: NodeSeen,
+    /// Annotation `dogwatch.dev/api-lock`.
+    pub lock: Parsed<ApiLock>,
+}
+
+/// One conditional patch of a host's Node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeWrite {
+    /// The version that it was decided on.
+    pub resource_version: String,
+    /// `Some` cordons or uncordons.
+    pub unschedulable: Option<bool>,
+    /// The annotation; `None` removes it.
+    pub lock: Option<ApiLock>,
+}
+
+impl ApiNode {
+    /// Cordons for this request, or takes over what an earlier one of the same host has cordoned.
+    /// It always moves the Node's version: an uncordon on its way must fail.
+    pub(super) fn close(&self, lease: &str, run: &RunId, now: Timestamp) -> NodeWrite {
+        let closed = self.seen.unschedulable;
+        let before = self.lock.get().is_some_and(|lock| lock.cordoned_by_us);
+        NodeWrite {
+            resource_version: self.seen.resource_version.clone(),
+            unschedulable: (!closed).then_some(true),
+            lock: Some(ApiLock {
+                lease: lease.to_owned(),
+                cordoned_by_us: !closed || before,
+                since: now,
+                run: run.clone(),
+            }),
+        }
+    }
+
+    /// Uncordons where the cordon is ours and still there; nobody else's is ever removed (S3).
+    pub(super) fn open(&self) -> NodeWrite {
+        let ours = self.lock.get().is_some_and(|lock| lock.cordoned_by_us);
+        NodeWrite {
+            resource_version: self.seen.resource_version.clone(),
+            unschedulable: (ours && self.seen.unschedulable).then_some(false),
+            lock: None,
+        }
+    }
+
+    /// Moves the version without a cordon, so that a cordon on its way fails. The next look finds
+    /// the annotation and removes it.
+    pub(super) fn touch(&self, lease: &str, run: &RunId, now: Timestamp) -> NodeWrite {
+        NodeWrite {
+            resource_version: self.seen.resource_version.clone(),
+            unschedulable: None,
+            lock: Some(ApiLock {
+                lease: lease.to_owned(),
+                cordoned_by_us: false,
+                since: now,
+                run: run.clone(),
+            }),
+        }
+    }
+}
+
+/// Why the lock API must leave this Node alone: its own coordinator has it in hand.
+pub fn refusal(node: &NodeSeen) -> Option<String> {
+    let name = &node.name;
+    match &node.record {
+        Parsed::Absent => None,
+        Parsed::Is(record) => match record.phase {
+            Phase::Waiting => None,
+            Phase::Draining | Phase::Rebooting | Phase::Returning => Some(format!(
+                "node {name} is being rebooted by its own coordinator (phase {}); `dogwatch explain node/{name}` \
+                 says where it stands",
+                record.phase.as_str()
+            )),
+        },
+        Parsed::Bad { why } => Some(format!(
+            "annotation dogwatch.dev/reboot of node {name} cannot be read ({why}), so nobody can tell whether it is \
+             being rebooted; repair or remove it"
+        )),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::super::testkit::run;
+    use super::*;
+    use crate::name::{BootId, NodeName};
+
+    pub(crate) fn node(unschedulable: bool, lock: Parsed<ApiLock>) -> ApiNode {
+        ApiNode {
+            seen: NodeSeen {
+                name: NodeName::new("h").unwrap(),
+                uid: "uid-h".into(),
+                resource_version: "7".into(),
+                unschedulable,
+                ready: true,
+                boot_id: BootId::new("boot").ok(),
+                labels: std::collections::BTreeMap::new(),
+                keep_cordoned: false,
+                waiting_label: false,
+                record: Parsed::Absent,
+                request: Parsed::Absent,
+                request_fingerprint: None,
+                abort: Parsed::Absent,
+                api_lock: lock != Parsed::Absent,
+                last: Parsed::Absent,
+                conditions: Vec::new(),
+            },
+            lock,
+        }
+    }
+
+    pub(crate) fn locked(by: &str, cordoned_by_us: bool) -> Parsed<ApiLock> {
+        Parsed::Is(ApiLock {
+            lease: "dogwatch-default-0".into(),
+            cordoned_by_us,
+            since: Timestamp::UNIX_EPOCH,
+            run: run(by),
+        })
+    }
+
+    fn closed(node: &ApiNode) -> (Option<bool>, bool) {
+        let write = node.close("dogwatch-default-0", &run("api/p/2"), Timestamp::UNIX_EPOCH);
+        assert_eq!(write.resource_version, "7");
+        (write.unschedulable, write.lock.unwrap().cordoned_by_us)
+    }
+
+    #[test]
+    fn whose_the_cordon_is_is_known_from_the_patch_that_made_it() {
+        let bad = || Parsed::Bad { why: "?".into() };
+        let table = [
+            (false, Parsed::Absent, (Some(true), true)),
+            (true, Parsed::Absent, (None, false)),
+            (true, locked("api/p/1", true), (None, true)),
+            (true, locked("api/p/1", false), (None, false)),
+            (false, locked("api/p/1", false), (Some(true), true)),
+            (true, bad(), (None, false)),
+        ];
+        for (unschedulable, lock, expected) in table {
+            let node = node(unschedulable, lock);
+            assert_eq!(closed(&node), expected, "{node:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_elses_cordon_is_removed() {
+        let table = [
+            (true, locked("api/p/1", true), Some(false)),
+            (true, locked("api/p/1", false), None),
+            (false, locked("api/p/1", true), None),
+            (true, Parsed::Bad { why: "?".into() }, None),
+        ];
+        for (unschedulable, lock, expected) in table {
+            let write = node(unschedulable, lock).open();
+            assert_eq!((write.unschedulable, write.lock), (expected, None));
+        }
+    }
+
+    #[test]
+    fn the_annotation_is_spelled_as_documented() {
+        let Parsed::Is(lock) = locked("api/p/1", true) else {
+            unreachable!("made so")
+        };
+        let text = serde_json::to_string(&lock).unwrap();
+        assert_eq!(
+            text,
+            r#"{"lease":"dogwatch-default-0","cordonedByUs":true,"since":"1970-01-01T00:00:00Z","run":"api/p/1"}"#
+        );
+    }
+}
