@@ -1,0 +1,181 @@
+//! Bodies in, results or reasons out.
+
+use http::HeaderValue;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn body(kind: &str, result: &Value) -> String {
+    json!({ "status": "success", "data": { "resultType": kind, "result": result } }).to_string()
+}
+
+fn with(status: u16, content_type: &'static str, body: &str) -> Result<Results, String> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    let status = StatusCode::from_u16(status).unwrap();
+    read(status, &headers, body.as_bytes(), TokenSent::NoneThere)
+        .map_err(|trouble| trouble.in_words())
+}
+
+fn ok(body: &str) -> Result<Results, String> {
+    with(200, "application/json", body)
+}
+
+#[test]
+fn an_empty_vector_or_matrix_is_the_only_thing_that_is_empty() {
+    assert_eq!(ok(&body("vector", &json!([]))).unwrap().all().count(), 0);
+    assert_eq!(ok(&body("matrix", &json!([]))).unwrap().all().count(), 0);
+    let sample = json!([{ "metric": {}, "value": [1.5, "NaN"] }]);
+    assert_eq!(ok(&body("vector", &sample)).unwrap().all().count(), 1);
+    let histogram = json!([{ "metric": { "a": "b" }, "histogram": [1.5, { "count": "1" }] }]);
+    assert_eq!(ok(&body("vector", &histogram)).unwrap().all().count(), 1);
+    let series = json!([{ "metric": { "a": "b" }, "values": [[1, "2"]] }]);
+    assert_eq!(ok(&body("matrix", &series)).unwrap().all().count(), 1);
+}
+
+#[test]
+fn values_that_are_all_0_are_results_all_the_same() {
+    let zero = json!({ "metric": {}, "value": [1, "0"] });
+    let one = json!({ "metric": {}, "value": [1, "1"] });
+    assert!(ok(&body("vector", &json!([zero]))).unwrap().all_zero);
+    assert!(!ok(&body("vector", &json!([zero, one]))).unwrap().all_zero);
+    assert!(!ok(&body("vector", &json!([]))).unwrap().all_zero);
+}
+
+/// Status, content type, body, and what is said of it. Nothing of a body that is not Prometheus' is.
+fn refused(status: u16, content_type: &'static str, body: &str, says: &str) {
+    let why = with(status, content_type, body).unwrap_err();
+    assert!(why.contains(says), "{status} {body}: {why}");
+    assert!(!why.contains("secret") && !why.contains('\n'), "{why}");
+}
+
+#[test]
+fn a_success_that_is_no_whole_list_is_no_answer() {
+    let of = |data: Value| json!({ "status": "success", "data": data }).to_string();
+    let with = |field: &str, value: Value| {
+        let data = json!({ "resultType": "vector", "result": [] });
+        json!({ "status": "success", field: value, "data": data }).to_string()
+    };
+    let empty = body("vector", &json!([]));
+    for (body, says) in [
+        (
+            body("scalar", &json!([1, "0"])),
+            "a scalar, which is never empty; write a comparison",
+        ),
+        (body("string", &json!([1, ""])), "a string"),
+        (
+            body("streams", &json!([])),
+            "application/json and not as a Prometheus",
+        ),
+        (
+            with("warnings", json!(["a store\nis away"])),
+            "may not be whole, it warns: a store is away",
+        ),
+        (with("isPartial", json!(true)), "not whole"),
+        (json!({ "status": "success" }).to_string(), "no result"),
+        (of(json!({ "resultType": "vector" })), "not as a Prometheus"),
+        (of(json!([])), "not as a Prometheus"),
+        (
+            json!({ "data": { "resultType": "vector", "result": [] } }).to_string(),
+            "not as a Prometheus",
+        ),
+        (empty[..empty.len() - 1].to_owned(), "not as a Prometheus"),
+        (format!("{empty}x"), "not as a Prometheus"),
+        (String::new(), "not as a Prometheus"),
+    ] {
+        refused(200, "application/json", &body, says);
+    }
+    let advice = "answers with text/html and not as a Prometheus does; is the address right";
+    refused(200, "text/html; charset=utf-8", "<html>secret", advice);
+}
+
+#[test]
+fn an_error_in_prometheus_own_words_is_quoted() {
+    let error = |kind: &str, text: &str| {
+        json!({ "status": "error", "errorType": kind, "error": text }).to_string()
+    };
+    let bad = error("bad_data", "1:5: parse error");
+    let timeout = error("timeout", "query timed out");
+    refused(
+        200,
+        "application/json",
+        &bad,
+        "does not understand the query: 1:5",
+    );
+    refused(
+        400,
+        "application/json",
+        &bad,
+        "does not understand the query: 1:5",
+    );
+    refused(
+        503,
+        "application/json",
+        &timeout,
+        "it says timeout: query timed out",
+    );
+}
+
+#[test]
+fn any_other_status_is_no_answer_whatever_the_body_says() {
+    let empty = body("vector", &json!([]));
+    for (status, says) in [
+        (204, "204 No Content"),
+        (302, "redirects, which is not followed"),
+        (401, "401 Unauthorized; if it wants a token"),
+        (403, "403 Forbidden; if it wants a token"),
+        (404, "404 Not Found; is the address right"),
+        (414, "make the query shorter"),
+        (500, "500 Internal Server Error"),
+        (503, "503 Service Unavailable"),
+    ] {
+        refused(status, "application/json", &empty, says);
+        refused(status, "text/plain", "secret", says);
+    }
+}
+
+#[test]
+fn hints_of_style_and_new_fields_are_no_trouble() {
+    let text = json!({
+        "status": "success", "infos": ["metric might not be a counter"], "warnings": null, "more": 1,
+        "data": { "result": [], "resultType": "vector", "stats": {} },
+    });
+    assert_eq!(ok(&text.to_string()).unwrap().all().count(), 0);
+}
+
+#[test]
+fn a_redirect_is_shown_without_its_query() {
+    let mut headers = HeaderMap::new();
+    let location = "https://u:secret@login.example:8443/secret?state=secret";
+    headers.insert(LOCATION, HeaderValue::from_static(location));
+    let trouble = read(StatusCode::FOUND, &headers, b"", TokenSent::Yes).unwrap_err();
+    let words = trouble.in_words();
+    assert!(
+        words.contains("to https://login.example:8443, which"),
+        "{words}"
+    );
+    assert!(!words.contains("secret"), "{words}");
+}
+
+#[test]
+fn who_has_to_mend_a_401_is_told_whether_the_token_was_sent() {
+    for (token, says) in [
+        (TokenSent::Yes, "was sent"),
+        (TokenSent::NoneThere, "set --prometheus-token-file"),
+        (TokenSent::OtherOrigin, "names another server"),
+    ] {
+        let answer = read(StatusCode::UNAUTHORIZED, &HeaderMap::new(), b"", token);
+        let words = answer.unwrap_err().in_words();
+        assert!(words.contains(says), "{words}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_part_of_an_answer_is_an_answer(cut in 0_usize..1000) {
+        let whole = body("vector", &json!([{ "metric": { "a": "b" }, "value": [1, "1"] }]));
+        let cut = cut % whole.len();
+        prop_assert!(ok(&whole[..cut]).is_err());
+    }
+}
