@@ -14,6 +14,8 @@ mod fields;
 mod gates;
 mod labels;
 mod object;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use dogwatch_core::policy::{Policies, Policy};
@@ -24,7 +26,7 @@ use crate::error::{Error, Kind, ask};
 
 pub use convert::convert;
 pub use object::PolicyObject;
-pub use watch::{LOOK_AGAIN, MAY_BE_ALLOWED, PoliciesSeen, watch_policies};
+pub use watch::{Cadence, PoliciesSeen, watch_policies, watch_policies_at};
 
 /// All policies of the cluster, by one list.
 ///
@@ -58,7 +60,7 @@ fn known<'a>(objects: impl Iterator<Item = &'a PolicyObject>) -> Vec<Policy> {
 }
 
 /// What it means to be refused: asking again will not help until somebody gives the right.
-fn unreadable(error: &Error) -> Option<Policies> {
+pub(crate) fn unreadable(error: &Error) -> Option<Policies> {
     let Error::Answer(status) = error else {
         return None;
     };

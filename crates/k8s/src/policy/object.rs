@@ -15,6 +15,9 @@ pub struct PolicyObject {
     /// Whatever stands there.
     #[serde(default)]
     pub spec: Value,
+    /// What the controller wrote of it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub status: Value,
 }
 
 impl k8s_openapi::Resource for PolicyObject {

@@ -13,11 +13,26 @@ use super::{PolicyObject, convert, unreadable};
 use crate::error::{Error, Kind};
 use crate::watch::{Event, Full, SHORTEST, Selection, watch};
 
-/// How long after it was not there the kind is looked for again. Source: specification §9.
-pub const LOOK_AGAIN: Duration = Duration::from_mins(5);
-/// How long after a refusal it is asked again. Longer than a watch's own pauses: thousands of
-/// coordinators would ask all day. Shorter than [`LOOK_AGAIN`]: meanwhile nothing begins.
-pub const MAY_BE_ALLOWED: Duration = Duration::from_mins(1);
+/// When to look again where nothing can be watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cadence {
+    /// How long after it was not there the kind is looked for again.
+    pub not_installed: Duration,
+    /// How long after a refusal it is asked again.
+    pub not_allowed: Duration,
+}
+
+impl Default for Cadence {
+    /// Five minutes (specification §9), and one after a refusal: longer than a watch's own pauses,
+    /// for thousands of coordinators would ask all day, and shorter than the other, for meanwhile
+    /// nothing begins.
+    fn default() -> Self {
+        Self {
+            not_installed: Duration::from_mins(5),
+            not_allowed: Duration::from_mins(1),
+        }
+    }
+}
 
 /// The policies as last seen.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -36,8 +51,18 @@ pub fn watch_policies(
     client: Client,
     jitter: impl Fn() -> f64 + Send + Sync + 'static,
 ) -> impl Stream<Item = PoliciesSeen> + Send {
+    watch_policies_at(client, Cadence::default(), jitter)
+}
+
+/// The same, looking again at another cadence.
+pub fn watch_policies_at(
+    client: Client,
+    cadence: Cadence,
+    jitter: impl Fn() -> f64 + Send + Sync + 'static,
+) -> impl Stream<Item = PoliciesSeen> + Send {
     let sight = Sight {
         client,
+        cadence,
         jitter: Arc::new(jitter),
         events: None,
         is_listed: false,
@@ -53,6 +78,7 @@ pub fn watch_policies(
 
 struct Sight {
     client: Client,
+    cadence: Cadence,
     jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
     events: Option<BoxStream<'static, Event<PolicyObject>>>,
     /// The open watch has listed them: the kind was there.
@@ -115,7 +141,7 @@ impl Sight {
 
     fn trouble(&mut self, error: &Error) -> PoliciesSeen {
         if let Some(policies) = unreadable(error) {
-            self.forget(MAY_BE_ALLOWED);
+            self.forget(self.cadence.not_allowed);
             return PoliciesSeen {
                 policies,
                 trouble: None,
@@ -140,7 +166,7 @@ impl Sight {
                 trouble: Some(error.in_words()),
             };
         }
-        self.forget(LOOK_AGAIN);
+        self.forget(self.cadence.not_installed);
         self.in_sight()
     }
 

@@ -3,9 +3,10 @@
 //!
 //! Not asked, because Dogwatch asks nothing of the kind and the embedded server does not build it:
 //! selectors with `<` and `>`; typed checks of an applied object's fields (a number for a string is
-//! refused by the real one); YAML and protobuf; a client's own `metadata.generation` on kinds that
-//! count none; a client's `deletionTimestamp`. The plugins of admission that are switched off on the
-//! real server stand in `servers`.
+//! refused by the real one); the schema of a custom kind (types, CEL rules, defaults, pruning);
+//! YAML and protobuf; a client's own `metadata.generation` on kinds that count none; a client's
+//! `deletionTimestamp`. The plugins of admission that are switched off on the real server stand in
+//! `servers`.
 
 use serde_json::Value;
 

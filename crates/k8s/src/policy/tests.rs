@@ -1,0 +1,342 @@
+use std::time::Duration;
+
+use dogwatch_core::limit::Limit;
+use dogwatch_core::policy::{Gate, PrometheusQuery, ReturnGate};
+use dogwatch_core::reboot::{OnGateTimeout, OnTimeout};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn workers(spec: &Value) -> Policy {
+    convert("workers", spec)
+}
+
+#[test]
+fn an_empty_policy_leaves_everything_to_the_flags() {
+    for spec in [
+        json!({}),
+        Value::Null,
+        json!({ "windows": null, "drain": null }),
+    ] {
+        let policy = workers(&spec);
+        assert_eq!(policy.problems, Vec::<String>::new(), "{spec}");
+        assert_eq!(policy.selector.query(), "");
+        assert_eq!((policy.priority, policy.max_unavailable), (0, None));
+        assert_eq!((policy.drain.timeout, policy.reboot.attempts), (None, None));
+        assert!(!policy.reboot.escalate);
+        assert_eq!(policy.on_return.gates, None);
+        assert!(policy.windows.is_empty() && policy.gates.is_empty() && policy.paused.is_none());
+    }
+}
+
+#[test]
+fn every_field_reaches_the_decisions() {
+    let policy = workers(&json!({
+        "nodeSelector": { "matchLabels": { "pool": "workers" } }, "priority": 7, "maxUnavailable": "10%",
+        "topologyKey": "topology.kubernetes.io/zone", "minInterval": "24h",
+        "paused": { "reason": "freeze", "until": "2026-12-24T18:00:00+01:00" },
+        "windows": [{ "days": ["Mon"], "start": "22:00", "end": "04:00", "timeZone": "Europe/Berlin" }],
+        "drain": { "timeout": "30m", "onTimeout": "force", "exclude": { "matchLabels": { "stay": "yes" } } },
+        "reboot": { "timeout": "20m", "attempts": 3, "escalate": true },
+        "return": { "settle": "0s", "gates": ["Volumes"], "gateTimeout": "5m", "onGateTimeout": "release" },
+        "gates": [
+            { "pods": { "selector": { "matchLabels": { "a": "b" } } } },
+            { "prometheus": { "url": "http://p:9090", "query": "up == 0" } },
+            { "prometheus": { "url": "https://p", "alerts": { "ignore": "Watchdog", "only": "N.*", "firingOnly": true } } },
+        ],
+    }));
+    assert_eq!(policy.problems, Vec::<String>::new());
+    assert_eq!(policy.name.as_str(), "workers");
+    assert_eq!(policy.selector.query(), "pool=workers");
+    assert_eq!(policy.priority, 7);
+    assert_eq!(policy.max_unavailable, Some(Limit::Percent(10)));
+    assert_eq!(
+        policy.topology_key.as_deref(),
+        Some("topology.kubernetes.io/zone")
+    );
+    assert_eq!(policy.min_interval, Some(Duration::from_hours(24)));
+    let paused = policy.paused.unwrap();
+    assert_eq!(paused.reason, "freeze");
+    assert_eq!(paused.until, Some("2026-12-24T17:00:00Z".parse().unwrap()));
+    assert_eq!(policy.windows.len(), 1);
+    assert_eq!(policy.drain.timeout, Some(Duration::from_mins(30)));
+    assert_eq!(policy.drain.on_timeout, Some(OnTimeout::Force));
+    assert_eq!(policy.drain.exclude.unwrap().query(), "stay=yes");
+    assert_eq!(policy.reboot.timeout, Some(Duration::from_mins(20)));
+    assert_eq!(
+        (policy.reboot.attempts, policy.reboot.escalate),
+        (Some(3), true)
+    );
+    assert_eq!(policy.on_return.settle, Some(Duration::ZERO));
+    assert_eq!(policy.on_return.gates, Some(vec![ReturnGate::Volumes]));
+    assert_eq!(policy.on_return.gate_timeout, Some(Duration::from_mins(5)));
+    assert_eq!(
+        policy.on_return.on_gate_timeout,
+        Some(OnGateTimeout::Release)
+    );
+    let [
+        Gate::Pods { selector },
+        Gate::Prometheus(query),
+        Gate::Prometheus(alerts),
+    ] = &*policy.gates
+    else {
+        panic!("{:?}", policy.gates);
+    };
+    assert_eq!(selector.query(), "a=b");
+    assert_eq!(
+        (&*query.url, &query.ask),
+        ("http://p:9090", &PrometheusQuery::Query("up == 0".into()))
+    );
+    let PrometheusQuery::Alerts(alerts) = &alerts.ask else {
+        panic!("{alerts:?}")
+    };
+    assert_eq!(
+        (alerts.ignore.as_deref(), alerts.only.as_deref()),
+        (Some("Watchdog"), Some("N.*"))
+    );
+    assert!(alerts.firing_only);
+}
+
+/// What each begins with, and says.
+const BAD: &[(&str, &str, &str)] = &[
+    (
+        r#"{"maxUnavailable": 0}"#,
+        "spec.maxUnavailable: ",
+        "`paused`",
+    ),
+    (
+        r#"{"maxUnavailable": -1}"#,
+        "spec.maxUnavailable: ",
+        "1 to 10000",
+    ),
+    (
+        r#"{"maxUnavailable": "3"}"#,
+        "spec.maxUnavailable: ",
+        "percentage",
+    ),
+    (
+        r#"{"maxUnavailable": "101%"}"#,
+        "spec.maxUnavailable: ",
+        "at most 100%",
+    ),
+    (r#"{"maxUnavailable": [1]}"#, "spec.maxUnavailable: ", ""),
+    (
+        r#"{"topologyKey": "a b"}"#,
+        "spec.topologyKey: ",
+        "label key",
+    ),
+    (
+        r#"{"paused": {"until": "tomorrow"}}"#,
+        "spec.paused.until: ",
+        "2026-12-24T18:00:00Z",
+    ),
+    (
+        r#"{"paused": {"until": "2026-02-30T00:00:00Z"}}"#,
+        "spec.paused.until: ",
+        "no time",
+    ),
+    (
+        r#"{"windows": [{}, {"timeZone": "Europe/Berlyn"}]}"#,
+        "spec.windows[1]: timeZone: ",
+        "Europe/Berlyn",
+    ),
+    (
+        r#"{"windows": [{"rrule": "FREQ=HOURLY"}]}"#,
+        "spec.windows[0]: rrule: ",
+        "DAILY",
+    ),
+    (
+        r#"{"windows": [{"excludedDates": ["2026-02-30"]}]}"#,
+        "spec.windows[0]: excludedDates: ",
+        "",
+    ),
+    (
+        r#"{"windows": [{"from": "22:00"}]}"#,
+        "spec.windows: ",
+        "from",
+    ),
+    (
+        r#"{"minInterval": "1d"}"#,
+        "spec.minInterval: ",
+        "a day is 24h",
+    ),
+    (
+        r#"{"drain": {"timeout": "0s"}}"#,
+        "spec.drain.timeout: ",
+        "longer than zero",
+    ),
+    (
+        r#"{"drain": {"onTimeout": "reboot"}}"#,
+        "spec.drain: ",
+        "abort",
+    ),
+    (
+        r#"{"drain": {"exclude": {}}}"#,
+        "spec.drain.exclude: ",
+        "every pod",
+    ),
+    (
+        r#"{"reboot": {"timeout": "99999999h"}}"#,
+        "spec.reboot.timeout: ",
+        "too long",
+    ),
+    (
+        r#"{"reboot": {"attempts": 11}}"#,
+        "spec.reboot.attempts: ",
+        "1 to 10",
+    ),
+    (
+        r#"{"reboot": {"command": "halt"}}"#,
+        "spec.reboot: ",
+        "command",
+    ),
+    (
+        r#"{"return": {"gates": ["Weather"]}}"#,
+        "spec.return: ",
+        "Weather",
+    ),
+    (
+        r#"{"gates": [{}]}"#,
+        "spec.gates[0]: ",
+        "either `pods` or `prometheus`",
+    ),
+    (
+        r#"{"gates": [{"pods": {"selector": {}}}]}"#,
+        "spec.gates[0].pods.selector: ",
+        "empty",
+    ),
+    (
+        r#"{"gates": [{"sunspots": {}}]}"#,
+        "spec.gates: ",
+        "sunspots",
+    ),
+    (
+        r#"{"gates": [{"prometheus": {"url": "ftp://p", "query": "up"}}]}"#,
+        "spec.gates[0].prometheus.url: ",
+        "https://",
+    ),
+    (
+        r#"{"gates": [{"prometheus": {"url": "http://p"}}]}"#,
+        "spec.gates[0].prometheus: ",
+        "`query` or `alerts`",
+    ),
+    (
+        r#"{"newRule": true}"#,
+        "spec.newRule: ",
+        "update the coordinators",
+    ),
+    (r#""nothing""#, "spec: ", "no object"),
+];
+
+#[test]
+fn what_cannot_be_understood_is_a_problem_that_names_its_field() {
+    for (spec, begins, says) in BAD {
+        let policy = workers(&serde_json::from_str(spec).unwrap());
+        let [problem] = &*policy.problems else {
+            panic!("{spec}: {:?}", policy.problems);
+        };
+        assert!(
+            problem.starts_with(begins) && problem.contains(says),
+            "{spec}: {problem}"
+        );
+    }
+}
+
+#[test]
+fn a_broken_part_spoils_no_other() {
+    let policy = workers(&json!({
+        "nodeSelector": { "matchLabels": { "a": "b" } }, "priority": 3, "drain": 1, "gates": 2, "minInterval": "5m",
+    }));
+    assert_eq!(policy.problems.len(), 2, "{:?}", policy.problems);
+    assert_eq!(
+        (policy.selector.query().as_str(), policy.priority),
+        ("a=b", 3)
+    );
+    assert_eq!(policy.min_interval, Some(Duration::from_mins(5)));
+}
+
+#[test]
+fn one_that_does_not_say_whom_it_is_for_holds_everybody_back() {
+    for spec in [
+        json!({ "nodeSelector": "workers", "priority": 3 }),
+        json!({ "nodeSelector": { "matchLabels": { "a b": "c" } }, "priority": 3 }),
+        json!({ "nodeSelector": { "matchExpressions": [{ "key": "a", "operator": "In" }] } }),
+        json!({ "nodeSelector": { "matchExpressions": [{ "key": "a", "operator": "Exists", "values": ["b"] }] } }),
+        json!([]),
+    ] {
+        let policy = workers(&spec);
+        assert_eq!(policy.problems.len(), 1, "{spec}: {:?}", policy.problems);
+        assert_eq!(
+            (policy.selector.query().as_str(), policy.priority),
+            ("", i32::MAX),
+            "{spec}"
+        );
+    }
+    let policy =
+        workers(&json!({ "nodeSelector": { "matchLabels": { "a": "b" } }, "priority": "high" }));
+    assert_eq!(
+        (policy.selector.query().as_str(), policy.priority),
+        ("a=b", i32::MAX)
+    );
+    assert_eq!(policy.problems.len(), 1);
+}
+
+#[test]
+fn a_password_in_an_address_is_not_repeated() {
+    for url in [
+        "http://user:hunter2@p:9090",
+        "http://user:hunter2@p: 9090",
+        "hunter2",
+    ] {
+        let policy =
+            workers(&json!({ "gates": [{ "prometheus": { "url": url, "query": "up" } }] }));
+        assert_eq!(policy.problems.len(), 1, "{url}");
+        assert!(!format!("{policy:?}").contains("hunter2"), "{policy:?}");
+    }
+}
+
+#[test]
+fn a_name_that_is_no_group_is_a_problem_and_never_the_group_of_another() {
+    for (name, group) in [
+        ("a.b", "a-b"),
+        ("remedy", "remedy"),
+        ("remedy-x", "remedy-x"),
+    ] {
+        let policy = convert(name, &json!({}));
+        assert_eq!(policy.problems.len(), 1, "{name}");
+        assert!(
+            policy.problems[0].starts_with("metadata.name: "),
+            "{:?}",
+            policy.problems
+        );
+        assert_eq!(policy.name.as_str(), group);
+    }
+    let long = "a.".repeat(100) + "a";
+    assert_eq!(convert(&long, &json!({})).problems.len(), 1);
+}
+
+#[test]
+fn the_group_of_the_control_plane_is_for_the_control_plane() {
+    let role = "node-role.kubernetes.io/control-plane";
+    for (selector, problems) in [
+        (json!({}), 1),
+        (json!({ "matchLabels": { "a": "b" } }), 1),
+        (
+            json!({ "matchExpressions": [{ "key": role, "operator": "DoesNotExist" }] }),
+            1,
+        ),
+        (
+            json!({ "matchExpressions": [{ "key": role, "operator": "Exists" }] }),
+            0,
+        ),
+        (json!({ "matchLabels": { role: "" } }), 0),
+    ] {
+        let policy = convert("control-plane", &json!({ "nodeSelector": selector }));
+        assert_eq!(
+            policy.problems.len(),
+            problems,
+            "{selector}: {:?}",
+            policy.problems
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! One server, and its RebootPolicies as a coordinator keeps them in sight.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::time::Duration;
+
+use dogwatch_api::reboot_policy::{CRD_NAME, RebootPolicy, RebootPolicySpec, crd};
+use dogwatch_core::policy::{Policies, Policy};
+use dogwatch_k8s::policy::{Cadence, PoliciesSeen, policies, watch_policies_at};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+const SOON: Duration = Duration::from_secs(30);
+
+/// Short, for a real server has a real clock.
+const CADENCE: Cadence = Cadence {
+    not_installed: Duration::from_millis(300),
+    not_allowed: Duration::from_millis(300),
+};
+
+/// One server.
+pub struct World {
+    pub client: Client,
+}
+
+impl World {
+    /// One where the kind is not installed.
+    pub async fn without_the_kind(client: Client) -> Self {
+        let world = Self { client };
+        world.take_the_kind_out().await;
+        world
+    }
+
+    pub async fn install_the_kind(&self) {
+        let crd = serde_json::from_value(crd()).unwrap();
+        self.kinds()
+            .create(&PostParams::default(), &crd)
+            .await
+            .unwrap();
+        self.until_listed(|answer| answer.is_ok()).await;
+    }
+
+    pub async fn take_the_kind_out(&self) {
+        // It may not be there.
+        let _: kube::Result<_> = self
+            .kinds()
+            .delete(CRD_NAME, &DeleteParams::default())
+            .await;
+        self.until_listed(
+            |answer| matches!(answer, Err(kube::Error::Api(status)) if status.code == 404),
+        )
+        .await;
+    }
+
+    async fn until_listed(
+        &self,
+        is_so: impl Fn(&kube::Result<kube::core::ObjectList<RebootPolicy>>) -> bool,
+    ) {
+        let deadline = Instant::now() + SOON;
+        loop {
+            let answer = self.objects().list(&kube::api::ListParams::default()).await;
+            if is_so(&answer) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{answer:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn kinds(&self) -> Api<CustomResourceDefinition> {
+        Api::all(self.client.clone())
+    }
+
+    pub fn objects(&self) -> Api<RebootPolicy> {
+        Api::all(self.client.clone())
+    }
+
+    pub async fn create(&self, name: &str, spec: &Value) {
+        let spec: RebootPolicySpec = serde_json::from_value(spec.clone()).unwrap();
+        let policy = RebootPolicy::new(name, spec);
+        self.objects()
+            .create(&PostParams::default(), &policy)
+            .await
+            .unwrap();
+    }
+
+    pub async fn change(&self, name: &str, change: &Value) {
+        let patch = Patch::Merge(json!({ "spec": change }));
+        self.objects()
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    pub async fn write_status(&self, name: &str, status: &Value) {
+        let patch = Patch::Merge(json!({ "status": status }));
+        self.objects()
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    pub async fn delete(&self, name: &str) {
+        self.objects()
+            .delete(name, &DeleteParams::default())
+            .await
+            .unwrap();
+    }
+
+    pub async fn read(&self) -> Policies {
+        policies(&self.client).await.unwrap()
+    }
+
+    pub fn sight(&self) -> Sight {
+        sight_of(self.client.clone())
+    }
+}
+
+/// What one coordinator sees.
+pub struct Sight(BoxStream<'static, PoliciesSeen>);
+
+pub fn sight_of(client: Client) -> Sight {
+    Sight(watch_policies_at(client, CADENCE, || 0.5).boxed())
+}
+
+impl Sight {
+    pub async fn next(&mut self) -> PoliciesSeen {
+        timeout(SOON, self.0.next()).await.unwrap().unwrap()
+    }
+
+    pub async fn until(&mut self, is_so: impl Fn(&PoliciesSeen) -> bool) -> PoliciesSeen {
+        let deadline = Instant::now() + SOON;
+        let mut last = None;
+        while let Ok(Some(seen)) = tokio::time::timeout_at(deadline, self.0.next()).await {
+            if is_so(&seen) {
+                return seen;
+            }
+            last = Some(seen);
+        }
+        panic!("not seen in time; last: {last:?}");
+    }
+}
+
+pub fn names(policies: &Policies) -> Vec<&str> {
+    policies
+        .known()
+        .iter()
+        .map(|policy| policy.name.as_str())
+        .collect()
+}
+
+pub fn is_known(seen: &PoliciesSeen, expected: &[&str]) -> bool {
+    matches!(seen.policies, Policies::Known(_)) && names(&seen.policies) == expected
+}
+
+pub fn only(policies: &Policies) -> &Policy {
+    let [policy] = policies.known() else {
+        panic!("{policies:?}");
+    };
+    policy
+}

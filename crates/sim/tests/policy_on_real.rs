@@ -1,0 +1,95 @@
+//! Policies on a real API server: the cases, and what only it has (rights, CEL, tables).
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod policy_cases;
+
+use dogwatch_testbed::ControlPlane;
+use policy_cases::world::{World, is_known, sight_of};
+use serde_json::json;
+use tokio::sync::{Mutex, MutexGuard};
+
+/// The kind is one for the whole server: one test at a time.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+async fn turn() -> (MutexGuard<'static, ()>, &'static ControlPlane) {
+    (TURN.lock().await, dogwatch_testbed::shared().await)
+}
+
+macro_rules! on_real {
+    ($($name:ident)*) => { $(
+        #[tokio::test]
+        async fn $name() {
+            let (_turn, plane) = turn().await;
+            policy_cases::$name(&World::without_the_kind(client(plane, None).await).await).await;
+        }
+    )* };
+}
+
+policy_cases::every_case!(on_real);
+
+async fn client(plane: &ControlPlane, token: Option<&str>) -> kube::Client {
+    let file = match token {
+        Some(token) => plane.kubeconfig_for(token).unwrap(),
+        None => plane.kubeconfig().to_owned(),
+    };
+    let kubeconfig = kube::config::Kubeconfig::read_from(file).unwrap();
+    let options = kube::config::KubeConfigOptions::default();
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .unwrap();
+    config.default_retry = false;
+    kube::Client::try_from(config).unwrap()
+}
+
+#[tokio::test]
+async fn who_may_not_read_policies_is_told_what_to_do_and_sees_them_once_allowed() {
+    let plane = ControlPlane::builder()
+        .controllers([])
+        .user("nobody", "nobody", &[])
+        .start()
+        .await
+        .unwrap();
+    let world = World::without_the_kind(client(&plane, None).await).await;
+    world.install_the_kind().await;
+    world.create("workers", &json!({})).await;
+    let mut sight = sight_of(client(&plane, Some("nobody")).await);
+    let seen = sight.next().await;
+    let dogwatch_core::policy::Policies::Unreadable { why } = seen.policies else {
+        panic!("{seen:?}");
+    };
+    assert!(
+        why.contains("nobody") && why.contains("deploy/base/rbac.yaml"),
+        "{why}"
+    );
+
+    let allow = [
+        "create",
+        "clusterrole",
+        "reader",
+        "--verb=list,watch",
+        "--resource=rebootpolicies.dogwatch.dev",
+    ];
+    plane.run_kubectl(&allow, "").await.unwrap();
+    let bind = [
+        "create",
+        "clusterrolebinding",
+        "reader",
+        "--clusterrole=reader",
+        "--user=nobody",
+    ];
+    plane.run_kubectl(&bind, "").await.unwrap();
+    sight.until(|seen| is_known(seen, &["workers"])).await;
+
+    // While the API is away what was seen stays, and it is said that it may be old.
+    plane.stop_api();
+    let seen = sight.until(|seen| seen.trouble.is_some()).await;
+    assert!(is_known(&seen, &["workers"]), "{seen:?}");
+    plane.start_api().await.unwrap();
+    world.create("others", &json!({})).await;
+    let seen = sight
+        .until(|seen| is_known(seen, &["others", "workers"]))
+        .await;
+    assert_eq!(seen.trouble, None);
+}
