@@ -7,6 +7,7 @@
 //! **Promises:** every write carries what it relies on (UID, resourceVersion, field manager), so
 //! that a late duplicate does nothing; no request waits for ever; no error is dropped.
 
+pub mod access;
 pub mod connect;
 pub mod drain;
 pub mod error;

@@ -3,4 +3,5 @@
 //! `service` is what both protocols ask for; `http` (the protocols) and `engine` (the lock itself)
 //! stand on its two sides.
 
+pub mod http;
 pub mod service;

@@ -1,0 +1,166 @@
+//! Who asks, and whether they may.
+
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use dogwatch_k8s::access::{AccessClient, Caller};
+use dogwatch_k8s::{Client, Error};
+use futures::future::BoxFuture;
+use tokio::sync::Semaphore;
+
+use super::answer::{Reply, Verdict};
+use super::config::LockAuth;
+
+/// Checks asked of the API server at once. More wait: somebody with made-up tokens shall not flood it.
+const CHECKS_AT_ONCE: usize = 32;
+
+/// Longer than any token that fits the header.
+const LONGEST_TOKEN: usize = 16 * 1024;
+
+/// Who says who somebody is and what they may do.
+pub trait Access: Send + Sync + 'static {
+    /// Whose token it is; nothing if it is nobody's.
+    fn owner(&self, token: String) -> BoxFuture<'static, Result<Option<Caller>, Error>>;
+
+    /// Whether they may lock and unlock this host.
+    fn may_lock(&self, caller: Caller, host: String) -> BoxFuture<'static, Result<bool, Error>>;
+}
+
+/// The API server. It is asked for each request: a token or a right that was taken away is of no use at
+/// once, and no token is kept in memory. Two calls are few beside those that a lock costs.
+#[derive(Clone)]
+pub struct KubernetesAccess(AccessClient);
+
+impl KubernetesAccess {
+    /// Asks with this client.
+    pub fn new(client: Client) -> Self {
+        Self(AccessClient::new(client))
+    }
+}
+
+impl Access for KubernetesAccess {
+    fn owner(&self, token: String) -> BoxFuture<'static, Result<Option<Caller>, Error>> {
+        let client = self.0.clone();
+        Box::pin(async move { client.owner(&token).await })
+    }
+
+    fn may_lock(&self, caller: Caller, host: String) -> BoxFuture<'static, Result<bool, Error>> {
+        let client = self.0.clone();
+        Box::pin(async move { client.may_lock(&caller, &host).await })
+    }
+}
+
+/// The owner of the connection's client certificate, or why it names nobody.
+pub(super) type CertificateOwner = Option<Result<Caller, String>>;
+
+/// What a request shows before it is checked.
+pub(super) enum Credentials {
+    /// Nothing is asked for.
+    NotNeeded,
+    Token(String),
+    Certificate(Caller),
+}
+
+pub(super) struct Guard {
+    auth: LockAuth,
+    access: Arc<dyn Access>,
+    checks: Semaphore,
+}
+
+impl Guard {
+    pub(super) fn new(auth: LockAuth, access: Arc<dyn Access>) -> Self {
+        Self {
+            auth,
+            access,
+            checks: Semaphore::new(CHECKS_AT_ONCE),
+        }
+    }
+
+    /// What the request shows; asks nobody. A token goes before a certificate: who sends one means it.
+    pub(super) fn credentials(
+        &self,
+        headers: &HeaderMap,
+        certificate: &CertificateOwner,
+    ) -> Result<Credentials, Reply> {
+        match self.auth {
+            LockAuth::None => Ok(Credentials::NotNeeded),
+            LockAuth::Kubernetes => match (token(headers)?, certificate) {
+                (Some(token), _) => Ok(Credentials::Token(token)),
+                (None, Some(Ok(caller))) => Ok(Credentials::Certificate(caller.clone())),
+                (None, Some(Err(why))) => Err(unknown(why)),
+                (None, None) => Err(unknown(
+                    "send a bearer token (Authorization: Bearer TOKEN) or a client certificate",
+                )),
+            },
+        }
+    }
+
+    /// Who it is that may lock this host, in words for the log.
+    pub(super) async fn check(
+        &self,
+        credentials: Credentials,
+        host: &str,
+    ) -> Result<String, Reply> {
+        let _turn = self.checks.acquire().await;
+        let caller = match credentials {
+            Credentials::NotNeeded => return Ok("anybody on loopback".to_owned()),
+            Credentials::Certificate(caller) => caller,
+            Credentials::Token(token) => {
+                let owner = self.access.owner(token).await.map_err(|e| away(&e))?;
+                owner.ok_or_else(|| unknown("the API server does not know this token"))?
+            }
+        };
+        let may = self.access.may_lock(caller.clone(), host.to_owned());
+        if may.await.map_err(|e| away(&e))? {
+            return Ok(caller.to_string());
+        }
+        let line = format!(
+            "{caller} may not lock {host}: this needs verb lock on rebootlocks.dogwatch.dev, named {host}"
+        );
+        Err(Reply::new(Verdict::Forbidden, line))
+    }
+}
+
+/// The bearer token, if the header is there.
+fn token(headers: &HeaderMap) -> Result<Option<String>, Reply> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    if values.next().is_some() {
+        return Err(unknown("there is more than one Authorization header"));
+    }
+    let (scheme, token) = value
+        .to_str()
+        .ok()
+        .and_then(|text| text.split_once(' '))
+        .unwrap_or_default();
+    let token = token.trim();
+    let fits = !token.is_empty() && token.len() <= LONGEST_TOKEN && !token.contains(' ');
+    if scheme.eq_ignore_ascii_case("bearer") && fits {
+        return Ok(Some(token.to_owned()));
+    }
+    Err(unknown(
+        "the Authorization header must be: Bearer TOKEN (no other scheme is taken)",
+    ))
+}
+
+fn unknown(why: &str) -> Reply {
+    Reply::new(
+        Verdict::Unauthenticated,
+        format!("who you are is not known: {why}"),
+    )
+}
+
+/// The reason is the operator's to read, not the caller's: nobody knows yet who that is.
+fn away(error: &Error) -> Reply {
+    tracing::warn!(
+        error = error.in_words(),
+        "cannot ask the API server who may use the lock API"
+    );
+    Reply::new(
+        Verdict::Unavailable,
+        "cannot check who you are or what you may do: the API server does not answer as it should; nothing was changed, try again",
+    )
+}

@@ -1,0 +1,182 @@
+//! What the two listeners are told, and what is refused before anything is served.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::tls::TlsError;
+
+/// What to serve, and how.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where the lock API listens (`--lock-listen`).
+    pub listen: SocketAddr,
+    /// Who may use it (`--lock-auth`).
+    pub auth: LockAuth,
+    /// Certificates for both listeners (`--lock-tls-cert`, …); without them both are on loopback.
+    pub tls: Option<TlsFiles>,
+    /// Where FleetLock is served (`--fleetlock-listen`), if at all.
+    pub fleetlock: Option<SocketAddr>,
+    /// Whether the engine drains for FleetLock (`--fleetlock-drain`); then its requests do not wait for the
+    /// lock, see [`Limits::fleetlock_wait`].
+    pub fleetlock_drain: bool,
+    /// How much one client, and all of them, may cost.
+    pub limits: Limits,
+}
+
+impl Config {
+    /// The lock API alone, with the usual limits.
+    pub fn new(listen: SocketAddr, auth: LockAuth) -> Self {
+        Self {
+            listen,
+            auth,
+            tls: None,
+            fleetlock: None,
+            fleetlock_drain: false,
+            limits: Limits::default(),
+        }
+    }
+
+    /// Refuses what would let somebody drain nodes whom nobody checked, or read tokens on the wire.
+    pub fn check(&self) -> Result<(), StartError> {
+        if self.auth == LockAuth::None && !self.listen.ip().is_loopback() {
+            return Err(StartError::OpenToAll(self.listen));
+        }
+        let listeners = [
+            ("--lock-listen", Some(self.listen)),
+            ("--fleetlock-listen", self.fleetlock),
+        ];
+        for (flag, address) in listeners {
+            if let Some(address) = address.filter(|address| !address.ip().is_loopback())
+                && self.tls.is_none()
+            {
+                return Err(StartError::InTheClear { flag, address });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Who may use the lock API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockAuth {
+    /// Whom the API server knows and allows verb `lock` on `rebootlocks.dogwatch.dev`.
+    Kubernetes,
+    /// Whoever reaches it: on loopback only.
+    None,
+}
+
+/// PEM files; read again when they change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate and what leads from it to its authority.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The authorities of client certificates, where such are taken.
+    pub client_authority: Option<PathBuf>,
+}
+
+impl TlsFiles {
+    /// From `--lock-tls-cert`, `--lock-tls-key` and `--lock-client-ca`.
+    pub fn from_flags(
+        certificate: Option<PathBuf>,
+        key: Option<PathBuf>,
+        client_authority: Option<PathBuf>,
+    ) -> Result<Option<Self>, StartError> {
+        match (certificate, key) {
+            (Some(certificate), Some(key)) => Ok(Some(Self {
+                certificate,
+                key,
+                client_authority,
+            })),
+            (None, None) if client_authority.is_none() => Ok(None),
+            (None, None) => Err(StartError::AuthorityAlone),
+            (Some(_), None) => Err(StartError::HalfTls("--lock-tls-key")),
+            (None, Some(_)) => Err(StartError::HalfTls("--lock-tls-cert")),
+        }
+    }
+}
+
+/// Bounds. Source of the first six: specification §2.7.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// From the first byte of a request to the end of its header; also for a TLS handshake.
+    pub header: Duration,
+    /// From the end of the header to the end of the body: some 30 bytes come at once or not at all.
+    pub body: Duration,
+    /// A connection without a request.
+    pub idle: Duration,
+    /// Bytes of a body.
+    pub body_bytes: usize,
+    /// Requests for the lock under way, of both protocols together.
+    pub waiters: usize,
+    /// From the signal to end until those that still wait are dropped. The lock answers them earlier, when
+    /// it has given back what was won. 5 s are left for writing, and 5 s of the 25 s to the rest of the process.
+    pub last_call: Duration,
+    /// Open connections of one listener. More wait to be accepted: with as many waiters as may be there is
+    /// room for as many others.
+    pub connections: usize,
+    /// How long a FleetLock request is held open for the lock: below the 30 minutes after which Zincati hangs
+    /// up. With `--fleetlock-drain` it is not held open at all, so that the drain has all of that time: one that
+    /// began late would be undone when the client hangs up, and done again for its next try.
+    pub fleetlock_wait: Duration,
+    /// How often the files of the certificates are compared.
+    pub reread: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            header: Duration::from_secs(10),
+            body: Duration::from_secs(10),
+            idle: Duration::from_secs(30),
+            body_bytes: 64 * 1024,
+            waiters: 2_000,
+            last_call: Duration::from_secs(15),
+            connections: 4_096,
+            fleetlock_wait: Duration::from_mins(25),
+            reread: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Why nothing can be served.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Nobody would be checked.
+    #[error(
+        "--lock-auth none is for loopback only, and --lock-listen {0} is not: use --lock-auth kubernetes"
+    )]
+    OpenToAll(SocketAddr),
+    /// Tokens would be read on the wire.
+    #[error(
+        "{flag} {address} is not on loopback: give --lock-tls-cert and --lock-tls-key, or listen on 127.0.0.1"
+    )]
+    InTheClear {
+        /// The flag.
+        flag: &'static str,
+        /// What it says.
+        address: SocketAddr,
+    },
+    /// One of the two flags for TLS is missing.
+    #[error("{0} is missing: a certificate and its key go together")]
+    HalfTls(&'static str),
+    /// Client certificates without TLS.
+    #[error("--lock-client-ca needs --lock-tls-cert and --lock-tls-key")]
+    AuthorityAlone,
+    /// No such address, no right to the port, or somebody else listens there.
+    #[error("cannot listen on {flag} {address}")]
+    Bind {
+        /// The flag.
+        flag: &'static str,
+        /// What it says.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The certificates are of no use.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
