@@ -6,4 +6,12 @@
 //! **Promises:** whoever acts on the cluster leads by Lease while it does; the lock API runs on every
 //! replica, for the lock itself keeps its rules; each loop decides in `dogwatch-core`.
 
+pub mod board;
+pub mod cluster;
+mod context;
+pub mod leader;
 pub mod lock;
+pub mod metrics;
+pub mod run;
+
+pub use context::{Context, Stop, Stopper};

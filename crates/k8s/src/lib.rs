@@ -8,6 +8,7 @@
 //! that a late duplicate does nothing; no request waits for ever; no error is dropped.
 
 pub mod access;
+pub mod cluster;
 pub mod connect;
 pub mod drain;
 pub mod error;

@@ -10,6 +10,7 @@ mod read;
 mod request;
 mod watch;
 
+pub(crate) use read::lease_row;
 pub use request::Requested;
 pub use watch::FleetWatch;
 

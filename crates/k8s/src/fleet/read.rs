@@ -50,7 +50,7 @@ impl FleetClient {
 }
 
 /// The group is told by the name: a Lease that lost its label is still that slot.
-pub(super) fn lease_row(lease: &Lease) -> Option<LeaseRow> {
+pub(crate) fn lease_row(lease: &Lease) -> Option<LeaseRow> {
     let group = group_of_lease(&lease.name_any())?;
     let lease = lease_seen(lease, &group)?;
     Some(LeaseRow { group, lease })
