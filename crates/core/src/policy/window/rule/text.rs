@@ -23,6 +23,10 @@ pub(super) fn parse(value: &str) -> Result<(String, Date, RRuleSet), BadWindow> 
     if value.len() > LONGEST {
         return bad(format!("is longer than {LONGEST} bytes; use two windows"));
     }
+    // The library cuts texts by bytes, and panics where that is in the middle of a letter.
+    if !value.is_ascii() {
+        return bad("has a letter that no rule has; write one such as FREQ=MONTHLY;BYDAY=2TU");
+    }
     let value = value.to_ascii_uppercase();
     let (start, rule) = lines(&value)?;
     let first = start.map(day_of_start).transpose()?;
@@ -104,6 +108,10 @@ fn check(parts: &[(&str, &str)], anchored: bool) -> Result<(), BadWindow> {
     if get("COUNT").is_some() && get("UNTIL").is_some() {
         return bad("has both COUNT and UNTIL; keep one");
     }
+    let lists = parts.iter().filter(|(key, _)| key.starts_with("BY"));
+    if get("BYSETPOS").is_some() && lists.count() == 1 {
+        return bad("BYSETPOS chooses among days; add which ones, such as BYDAY=MO,TU,WE,TH,FR");
+    }
     let numbered = get("BYDAY").is_some_and(|days| days.bytes().any(|byte| byte.is_ascii_digit()));
     if numbered && (matches!(freq, "DAILY" | "WEEKLY") || get("BYWEEKNO").is_some()) {
         return bad("BYDAY has a number; that needs FREQ=MONTHLY, or YEARLY without BYWEEKNO");
@@ -122,11 +130,9 @@ fn check_part(key: &str, value: &str, freq: &str) -> Result<(), BadWindow> {
         "UNTIL" if plain_date(value).is_some() => Ok(()),
         "UNTIL" => bad(format!("UNTIL={value} is no day; write UNTIL=YYYYMMDD")),
         "BYYEARDAY" if freq != "YEARLY" => bad("BYYEARDAY needs FREQ=YEARLY"),
-        "BYDAY" if value.split(',').any(numbered_zero) => bad(format!(
-            "BYDAY={value} has the number 0; write 1TU for the first, -1TU for the last"
-        )),
-        "BYDAY" | "BYMONTHDAY" | "BYYEARDAY" | "BYWEEKNO" | "BYMONTH" | "BYSETPOS" | "WKST" => {
-            Ok(())
+        "WKST" => Ok(()),
+        "BYDAY" | "BYMONTHDAY" | "BYYEARDAY" | "BYWEEKNO" | "BYMONTH" | "BYSETPOS" => {
+            no_zero(key, value)
         }
         "BYHOUR" | "BYMINUTE" | "BYSECOND" => {
             bad(format!("{key} is a time of day; write `start` and `end`"))
@@ -135,10 +141,18 @@ fn check_part(key: &str, value: &str, freq: &str) -> Result<(), BadWindow> {
     }
 }
 
-/// The library takes it for no number at all, so `0TU` would be every Tuesday.
-fn numbered_zero(day: &str) -> bool {
-    let number = day.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    number.parse() == Ok(0)
+/// The library takes a zero for no number at all, so that `0TU` would be every Tuesday.
+fn no_zero(key: &str, list: &str) -> Result<(), BadWindow> {
+    let number = |item: &str| {
+        item.trim_end_matches(|c: char| c.is_ascii_alphabetic())
+            .parse()
+    };
+    if list.split(',').any(|item| number(item) == Ok(0)) {
+        return bad(format!(
+            "{key}={list} has a 0; count from 1, or back from the end from -1"
+        ));
+    }
+    Ok(())
 }
 
 fn number(key: &str, value: &str, largest: u32) -> Result<(), BadWindow> {

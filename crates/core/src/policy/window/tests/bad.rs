@@ -90,6 +90,7 @@ fn a_field_that_is_not_known_is_refused() {
 
 const PARTS: &[(&str, &str)] = &[
     ("", "has no rule"),
+    ("FREQ=DAILY;BYDAY=\u{800}", "has a letter that no rule has"),
     ("RRULE:", "has no rule"),
     ("hello", "\"HELLO\" is no part of a rule; write NAME=VALUE"),
     ("FREQ=DAILY;", "\"\" is no part of a rule"),
@@ -161,12 +162,15 @@ const PARTS: &[(&str, &str)] = &[
     ("FREQ=MONTHLY;BYDAY=6TU", ""),
     (
         "FREQ=MONTHLY;BYDAY=MO,-0TU",
-        "BYDAY=MO,-0TU has the number 0; write 1TU",
+        "BYDAY=MO,-0TU has a 0; count from 1",
     ),
     ("FREQ=MONTHLY;BYDAY=XX", ""),
     ("FREQ=MONTHLY;BYMONTHDAY=32", ""),
-    ("FREQ=MONTHLY;BYMONTHDAY=0", ""),
-    ("FREQ=MONTHLY;BYSETPOS=1", ""),
+    ("FREQ=MONTHLY;BYMONTHDAY=0", "BYMONTHDAY=0 has a 0"),
+    (
+        "FREQ=MONTHLY;BYSETPOS=1",
+        "BYSETPOS chooses among days; add",
+    ),
     ("FREQ=WEEKLY;BYMONTHDAY=3", ""),
     ("FREQ=YEARLY;BYMONTH=13", ""),
     ("FREQ=MONTHLY;BYWEEKNO=3", ""),
