@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use dogwatch_core::policy::Policies;
 use dogwatch_k8s::policy::watch_policies;
-use dogwatch_sim::api::{ApiServer, AuditEntry, Denial, Options, Verb};
+use dogwatch_sim::api::{ApiServer, AuditEntry, Denial, FaultEffect, Options, Verb};
 use dogwatch_sim::clock::TokioClock;
 use futures::StreamExt as _;
 use policy_cases::world::{World, is_known, names, only};
@@ -119,6 +119,80 @@ async fn what_was_seen_stays_while_the_api_is_away() {
     assert_eq!(
         (back.trouble, only(&back.policies).paused.as_ref()),
         (None, None)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_to_list_alone_lets_nothing_begin() {
+    let server = server();
+    let world = World::without_the_kind(server.client("test")).await;
+    world.install_the_kind().await;
+    server.set_denials(vec![Denial {
+        user: Some("n1".into()),
+        verb: Some(Verb::Watch),
+        resource: Some("rebootpolicies".into()),
+    }]);
+    let mut seen = watch_policies(server.client("n1"), || 0.5).boxed();
+    assert!(is_known(&seen.next().await.unwrap(), &[]));
+    let refused = seen.next().await.unwrap();
+    assert!(
+        matches!(&refused.policies, Policies::Unreadable { .. }),
+        "{refused:?}"
+    );
+    let hour = tokio::time::sleep(Duration::from_hours(1));
+    tokio::select! {
+        seen = seen.next() => panic!("{seen:?}"),
+        () = hour => {}
+    }
+    server.set_denials(Vec::new());
+    assert!(is_known(&seen.next().await.unwrap(), &[]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn trouble_that_is_over_is_said_to_be_over_though_nothing_changed() {
+    let server = server();
+    let world = World::without_the_kind(server.client("test")).await;
+    world.install_the_kind().await;
+    world.create("workers", &json!({})).await;
+    let mut seen = watch_policies(server.client("n1"), || 0.5).boxed();
+    let before = seen.next().await.unwrap();
+    server.partition("n1", true);
+    server.cut_watches(Some("n1"));
+    assert!(seen.next().await.unwrap().trouble.is_some());
+    server.partition("n1", false);
+    let calm = tokio::time::timeout(Duration::from_mins(3), seen.next()).await;
+    assert_eq!(calm.unwrap().unwrap(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_answer_that_the_kind_is_not_there_takes_no_policy_away() {
+    let server = server();
+    let world = World::without_the_kind(server.client("test")).await;
+    world.install_the_kind().await;
+    world
+        .create("workers", &json!({ "paused": { "reason": "freeze" } }))
+        .await;
+    let mut seen = watch_policies(server.client("n1"), || 0.5).boxed();
+    assert!(is_known(&seen.next().await.unwrap(), &["workers"]));
+    server.set_faults(|request| {
+        let is_watch = request.user == "n1" && request.verb == Some(Verb::Watch);
+        if is_watch {
+            vec![FaultEffect::Refuse(404)]
+        } else {
+            Vec::new()
+        }
+    });
+    server.cut_watches(Some("n1"));
+    let doubted = seen.next().await.unwrap();
+    assert!(
+        is_known(&doubted, &["workers"]) && doubted.trouble.is_some(),
+        "{doubted:?}"
+    );
+    server.clear_faults();
+    let back = seen.next().await.unwrap();
+    assert!(
+        is_known(&back, &["workers"]) && back.trouble.is_none(),
+        "{back:?}"
     );
 }
 

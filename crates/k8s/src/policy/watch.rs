@@ -10,8 +10,8 @@ use futures::stream::{BoxStream, Stream, StreamExt as _};
 use kube::{Api, Client, ResourceExt as _};
 
 use super::{PolicyObject, convert, unreadable};
-use crate::error::{Error, Kind};
-use crate::watch::{Event, Full, SHORTEST, Selection, watch};
+use crate::error::{Error, Kind, PATIENCE};
+use crate::watch::{Event, Full, LONGEST, SHORTEST, Selection, watch};
 
 /// When to look again where nothing can be watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,13 @@ impl Default for Cadence {
         }
     }
 }
+
+/// A watch that failed is tried again within this, and an answer takes no longer: a longer silence
+/// says that it is open.
+const TROUBLE_IS_OVER: Duration = PATIENCE.saturating_add(LONGEST).saturating_add(SHORTEST);
+/// After a refusal a list alone is not believed: where only the watch is forbidden, nodes would begin
+/// after each list and turn back a moment later.
+const WATCH_IS_ALLOWED: Duration = Duration::from_secs(2);
 
 /// The policies as last seen.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -68,6 +75,7 @@ pub fn watch_policies_at(
         is_listed: false,
         policies: BTreeMap::new(),
         pause: None,
+        silence: None,
         seen: PoliciesSeen::default(),
     };
     futures::stream::unfold(sight, |mut sight| async move {
@@ -85,7 +93,10 @@ struct Sight {
     is_listed: bool,
     /// By the objects' names.
     policies: BTreeMap<String, Policy>,
+    /// Before the next request.
     pause: Option<Duration>,
+    /// How long a silence says that all is well.
+    silence: Option<Duration>,
     seen: PoliciesSeen,
 }
 
@@ -95,17 +106,24 @@ impl Sight {
             if let Some(pause) = self.pause.take() {
                 tokio::time::sleep(pause).await;
             }
-            let Some(event) = self.events().next().await else {
-                // A watch never ends by itself.
-                self.events = None;
-                continue;
+            let seen = match self.heard().await {
+                Some(event) => self.take(event),
+                None => self.in_sight(),
             };
-            let seen = self.take(event);
             if seen != self.seen {
                 self.seen = seen.clone();
                 return seen;
             }
         }
+    }
+
+    /// What the watch tells next; `None` when it was silent for as long as that proves it open.
+    async fn heard(&mut self) -> Option<Event<PolicyObject>> {
+        let silence = self.silence.take().unwrap_or(Duration::MAX);
+        let next = tokio::time::timeout(silence, self.events().next());
+        next.await
+            .ok()
+            .map(|event| event.expect("a watch never ends by itself"))
     }
 
     fn events(&mut self) -> &mut BoxStream<'static, Event<PolicyObject>> {
@@ -122,6 +140,10 @@ impl Sight {
             Event::Restarted(objects) => {
                 self.is_listed = true;
                 self.policies = objects.iter().map(entry).collect();
+                if matches!(self.seen.policies, Policies::Unreadable { .. }) {
+                    self.silence = Some(WATCH_IS_ALLOWED);
+                    return self.seen.clone();
+                }
             }
             Event::Applied(object) => self.policies.extend([entry(&object)]),
             Event::Deleted(object) => {
@@ -150,6 +172,11 @@ impl Sight {
         if error.kind() == Kind::NotFound {
             return self.not_there(error);
         }
+        self.silence = self.is_listed.then_some(TROUBLE_IS_OVER);
+        self.troubled(error)
+    }
+
+    fn troubled(&self, error: &Error) -> PoliciesSeen {
         PoliciesSeen {
             policies: self.seen.policies.clone(),
             trouble: Some(error.in_words()),
@@ -161,10 +188,7 @@ impl Sight {
     fn not_there(&mut self, error: &Error) -> PoliciesSeen {
         if self.is_listed {
             self.forget(SHORTEST);
-            return PoliciesSeen {
-                policies: self.seen.policies.clone(),
-                trouble: Some(error.in_words()),
-            };
+            return self.troubled(error);
         }
         self.forget(self.cadence.not_installed);
         self.in_sight()
