@@ -20,5 +20,8 @@ pub const NEXT: &str = "dogwatch.dev/next";
 /// On a Lease: how many winners in a row gave it back because too many nodes were out already; a
 /// number, absent when the last holder was done. Everybody backs off by it together.
 pub const GIVEN_BACK: &str = "dogwatch.dev/given-back";
+/// On the Lease of a lock API's replica: the first of those who wait there, by group (JSON), so that
+/// the one who leaves finds them. Source: specification §2.7.
+pub const WAITING: &str = "dogwatch.dev/waiting";
 /// On a Pod: it is the shadow of a static pod. Source: Kubernetes.
 pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";

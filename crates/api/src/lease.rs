@@ -6,6 +6,20 @@ pub const PREFIX: &str = "dogwatch-";
 /// What a remediation's Lease begins with: `dogwatch-remedy-NODE`. Source: specification §2.2.
 pub const REMEDY_PREFIX: &str = "dogwatch-remedy-";
 
+/// What the Lease of a lock API's replica begins with: `api.dogwatch.dev-PROCESS`. It is renewed
+/// while the process lives, and names those who wait there.
+pub const PRESENCE_PREFIX: &str = "api.dogwatch.dev-";
+
+/// The Lease of one replica of the lock API.
+pub fn presence_name(process: &str) -> String {
+    format!("{PRESENCE_PREFIX}{process}")
+}
+
+/// Whose replica's Lease this is, if it is one.
+pub fn process_of(name: &str) -> Option<&str> {
+    name.strip_prefix(PRESENCE_PREFIX)
+}
+
 /// The Lease of one slot: `dogwatch-GROUP-SLOT`. Source: specification §2.2.
 pub fn slot_name(group: &str, slot: u32) -> String {
     format!("{PREFIX}{group}-{slot}")

@@ -17,3 +17,6 @@ pub const DEFAULT_NAMESPACE: &str = "dogwatch";
 
 /// What Dogwatch calls itself as a reporter of Events and as a field manager of Nodes.
 pub const COORDINATOR: &str = "dogwatch-coordinator";
+
+/// What the controller calls itself as a field manager of Nodes and of its own Leases.
+pub const CONTROLLER: &str = "dogwatch-controller";

@@ -78,11 +78,17 @@ pub enum Verdict {
 /// holds a slot of this group counts even if it is no member (a host, or a Node that was moved
 /// since). Each once. Ignored ones not.
 pub fn count(reads: &Reads, me: &HolderId) -> Count {
+    count_for(reads, me, None)
+}
+
+/// The same for a holder that has another name than its own Node: that one is no other member,
+/// nor is whoever else holds for it.
+pub fn count_for(reads: &Reads, me: &HolderId, node: Option<&NodeName>) -> Count {
     let own = reads
         .held
         .iter()
         .find(|held| held.lease == reads.lease && held.holder == *me);
-    let others = Others::of(reads, me);
+    let others = Others::of(reads, me, node);
     let mut out: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for row in others.members.values() {
         let reasons = [
@@ -104,7 +110,7 @@ pub fn count(reads: &Reads, me: &HolderId) -> Count {
         reads
             .held
             .iter()
-            .filter(|held| held.holder != *me && held.slot.is_some())
+            .filter(|held| !others.is_us(held) && held.slot.is_some())
     };
     Count {
         for_resource_version: own
@@ -174,13 +180,17 @@ fn over_budget(unavailable: &[Unavailable], max: u32) -> String {
 /// The other members, by the identity that each would hold a Lease as: a hashed holder is found
 /// that way even where its record cannot be read.
 struct Others<'a> {
-    me: &'a HolderId,
+    us: Vec<HolderId>,
     members: BTreeMap<HolderId, &'a NodeRow>,
     ignored: BTreeSet<HolderId>,
 }
 
 impl<'a> Others<'a> {
-    fn of(reads: &'a Reads, me: &'a HolderId) -> Self {
+    fn of(reads: &'a Reads, me: &HolderId, node: Option<&NodeName>) -> Self {
+        let us: Vec<HolderId> = [me.clone()]
+            .into_iter()
+            .chain(node.map(HolderId::node))
+            .collect();
         let rows = || {
             reads
                 .nodes
@@ -188,15 +198,20 @@ impl<'a> Others<'a> {
                 .map(|row| (HolderId::node(&row.name), row))
         };
         Self {
-            me,
             members: rows()
-                .filter(|(id, row)| !row.ignored && id != me)
+                .filter(|(id, row)| !row.ignored && !us.contains(id))
                 .collect(),
             ignored: rows()
                 .filter(|(_, row)| row.ignored)
                 .map(|(id, _)| id)
                 .collect(),
+            us,
         }
+    }
+
+    /// Whether the Lease is ours, or of another holder that stands for our own Node.
+    fn is_us(&self, held: &HeldSeen) -> bool {
+        self.us.contains(&held.holder) || self.us.contains(&Self::subject(held))
     }
 
     /// Whom the Lease keeps out, as the identity of its Node where it has one.
@@ -214,7 +229,7 @@ impl<'a> Others<'a> {
     fn holding<'b>(&'b self, reads: &'b Reads) -> impl Iterator<Item = (String, &'b HeldSeen)> {
         reads.held.iter().filter_map(|held| {
             let subject = Self::subject(held);
-            if held.holder == *self.me || subject == *self.me || self.ignored.contains(&subject) {
+            if self.is_us(held) || self.ignored.contains(&subject) {
                 return None;
             }
             match self.member(held) {

@@ -16,7 +16,7 @@ use kube::api::ListParams;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::group::is_exact;
+use super::group::{has_nodes, is_exact};
 use super::{LockClient, and, group_selector, lease};
 use crate::error::{Error, ask};
 
@@ -52,6 +52,9 @@ impl LockClient {
     }
 
     async fn members(&self, group: &GroupName, policies: &Policies) -> Result<Vec<NodeRow>, Error> {
+        if !has_nodes(group, policies) {
+            return Ok(Vec::new());
+        }
         let selector = group_selector(group, policies);
         if !is_exact(policies) {
             return self.members_by_label(group, policies, &selector).await;

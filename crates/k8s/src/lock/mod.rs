@@ -9,9 +9,11 @@
 //! Promises: no write here is ever forced; nothing deletes a Lease; an answer that leaves it open
 //! whether the write was done comes back as such (`Unknown`) and never as success or failure.
 
+pub mod api_lock;
 mod count;
 mod group;
 mod lease;
+mod presence;
 mod slots;
 mod write;
 
@@ -19,6 +21,7 @@ use dogwatch_api::{annotation, label, lease as lease_name};
 use dogwatch_core::lock::{HolderId, HolderNode, LeaseSeen, Waiter};
 use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::policy::{self, Policies};
+use dogwatch_core::reboot::group_of_lease;
 use futures::Stream;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
@@ -32,6 +35,7 @@ use crate::watch::{Event, Full, Selection, watch};
 pub(crate) use lease::seen as lease_seen;
 
 pub use group::group_selector;
+pub use presence::{Presence, WaitingHere};
 pub use slots::Slots;
 pub use write::{BidOutcome, Leaving, ReleaseOutcome};
 
@@ -51,6 +55,14 @@ impl LockClient {
             client,
             leases,
             holder,
+        }
+    }
+
+    /// The same hand for another holder.
+    pub fn of(&self, holder: HolderId) -> Self {
+        Self {
+            holder,
+            ..self.clone()
         }
     }
 
@@ -93,6 +105,14 @@ impl LockClient {
             .collect())
     }
 
+    /// Every slot of every group, read afresh.
+    pub async fn list_all(&self) -> Result<Vec<LeaseSeen>, Error> {
+        let all = ListParams::default().labels(label::GROUP);
+        let list = ask(self.leases.list(&all)).await?;
+        let seen = |lease: &Lease| lease::seen(lease, &group_of_lease(&lease.name_any())?);
+        Ok(list.items.iter().filter_map(seen).collect())
+    }
+
     /// Watches the group's slots; [`Slots`] makes of it what a decision sees.
     pub fn watch<J>(
         &self,
@@ -105,8 +125,8 @@ impl LockClient {
         watch(Full(self.leases.clone()), of_group(group), jitter)
     }
 
-    /// The group's nodes that wait for the lock, for the leaver's hint: one metadata-only list.
-    /// Each with its zone, where the group's policy goes by one.
+    /// The group's nodes that wait for the lock, and those who wait at a lock API, for the leaver's
+    /// hint: two metadata-only lists. Each with its zone, where the group's policy goes by one.
     pub async fn waiting_nodes(
         &self,
         group: &GroupName,
@@ -122,7 +142,9 @@ impl LockClient {
             .items
             .iter()
             .filter(|node| policy::group(policies, node.labels()) == *group);
-        Ok(members.filter_map(|node| waiter(node, policies)).collect())
+        let nodes = members.filter_map(|node| waiter(node, policies));
+        let hosts = presence::waiters(&self.leases, group).await?;
+        Ok(nodes.chain(hosts).collect())
     }
 
     /// What there is under this Node name, read afresh.

@@ -182,9 +182,8 @@ fn closed(seen: &HoldSeen<'_>, node: &ApiNode, lease: &LeaseSeen) -> Closed {
     let lock = lock.filter(|lock| lock.lease == lease.name);
     match lock {
         Some(lock) if seen.has_closed || lock.run == *seen.run => Closed::Ours,
-        Some(_) => Closed::NotYet,
         None if seen.has_closed => Closed::Undone,
-        None => Closed::NotYet,
+        Some(_) | None => Closed::NotYet,
     }
 }
 

@@ -123,7 +123,7 @@ mod tests {
 
     fn calling(names: &[&HolderId]) -> LeaseSeen {
         LeaseSeen {
-            freed_at: Some(Duration::from_millis(1000)),
+            freed_at: Some(Duration::from_secs(1)),
             hint: names.iter().map(|name| (*name).clone()).collect(),
             ..free(0)
         }

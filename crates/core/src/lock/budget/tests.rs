@@ -257,3 +257,29 @@ fn a_long_list_is_cut_in_the_message() {
     assert!(why.starts_with("9 of the group out already, at most 3 may be: n0 (not ready), "));
     assert!(why.ends_with("and 4 more"), "{why}");
 }
+
+#[test]
+fn a_host_of_the_lock_api_is_not_out_on_its_own_account() {
+    let me = HolderId::new("api/me").unwrap();
+    let own = HeldSeen {
+        holder: me.clone(),
+        ..slot(0, "me")
+    };
+    let nodes = || {
+        vec![NodeRow {
+            ready: false,
+            unschedulable: true,
+            ..row("me")
+        }]
+    };
+    let reads = reads(nodes(), vec![own, slot(1, "me")]);
+    let node = NodeName::new("me").unwrap();
+    assert_eq!(names(&count_for(&reads, &me, Some(&node))), [] as [&str; 0]);
+    assert_eq!(count_for(&reads, &me, Some(&node)).maxima, [0_u32; 0]);
+    let elsewhere = count_for(&reads, &me, None);
+    assert_eq!(
+        names(&elsewhere),
+        ["me: not ready, unschedulable, holds dogwatch-default-1"],
+        "a host that is no Node is not the Node of its name"
+    );
+}
