@@ -20,6 +20,9 @@ pub fn process_of(name: &str) -> Option<&str> {
     name.strip_prefix(PRESENCE_PREFIX)
 }
 
+/// Whose holder acts for the whole cluster. Source: specification §3.3.
+pub const LEADER: &str = "controller.dogwatch.dev";
+
 /// The Lease of one slot: `dogwatch-GROUP-SLOT`. Source: specification §2.2.
 pub fn slot_name(group: &str, slot: u32) -> String {
     format!("{PREFIX}{group}-{slot}")

@@ -13,6 +13,7 @@ pub mod connect;
 pub mod drain;
 pub mod error;
 pub mod fleet;
+pub mod leader;
 pub mod lock;
 pub mod node;
 pub mod policy;
