@@ -120,8 +120,9 @@ struct Column {
 #[derive(Debug, Deserialize)]
 struct Row {
     cells: Vec<Value>,
+    /// `null` where no objects were asked for.
     #[serde(default)]
-    object: Object,
+    object: Option<Object>,
 }
 
 /// `PartialObjectMetadata`, what is used of it.
@@ -167,8 +168,12 @@ fn rows(table: &Table) -> Result<Vec<(NodeRow, NodeLabels)>, Error> {
     };
     let read = |row: &Row| {
         let name = NodeName::new(cell(row, name)?).ok()?;
-        let labels = row.object.metadata.labels.clone();
-        Some((node_row(name, &cell(row, status)?), labels))
+        let object = row.object.as_ref();
+        let labels = object.map(|object| object.metadata.labels.clone());
+        Some((
+            node_row(name, &cell(row, status)?),
+            labels.unwrap_or_default(),
+        ))
     };
     let complete = || unreadable("a row of the table of nodes lacks its name or status".into());
     table
@@ -235,7 +240,8 @@ mod tests {
 
     #[test]
     fn the_status_column_says_ready_and_unschedulable() {
-        let cells = |name: &str, status: &str| json!({"cells": [name, status, "<none>"]});
+        let cells =
+            |name: &str, status: &str| json!({"cells": [name, status, "<none>"], "object": null});
         let table = table(&json!([
             cells("a", "Ready"),
             cells("b", "NotReady"),
