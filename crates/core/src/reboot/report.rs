@@ -2,7 +2,7 @@
 //!
 //! Source: specification §2.5; the names of the conditions are those of KEP-5683.
 
-use super::record::{Parsed, Phase};
+use super::record::{Outcome, Parsed, Phase};
 use super::step::Step;
 use super::{Context, Decision, reason, triggers};
 use crate::condition::{Observation, Status};
@@ -168,16 +168,23 @@ fn survived(ctx: &Context<'_>) -> Observation {
     if survivors.is_empty() {
         return observe(SENTINEL_SURVIVED_REBOOT, false, reason::IDLE, "");
     }
+    let (reason, why) = why_served(ctx);
     let message = format!(
-        "{} is still there, unchanged, after the boot it caused: remove it, or touch it anew for another reboot",
+        "{} {why}: remove it, or touch it anew for another reboot",
         survivors.join(", ")
     );
-    observe(
-        SENTINEL_SURVIVED_REBOOT,
-        true,
-        reason::SENTINEL_SURVIVED,
-        &message,
-    )
+    observe(SENTINEL_SURVIVED_REBOOT, true, reason, &message)
+}
+
+/// Why a sentinel that is there causes nothing.
+fn why_served(ctx: &Context<'_>) -> (&'static str, &'static str) {
+    let last = ctx.node.last.get();
+    if last.is_some_and(|last| last.outcome == Outcome::Aborted) {
+        let why = "is still there, unchanged, but a person stopped the reboot that it asked for";
+        return (reason::ABORTED, why);
+    }
+    let why = "is still there, unchanged, after the boot it caused";
+    (reason::SENTINEL_SURVIVED, why)
 }
 
 fn unknown(ctx: &Context<'_>) -> Observation {
@@ -263,12 +270,9 @@ fn trouble(ctx: &Context<'_>) -> Vec<Event> {
             .iter()
             .map(|(what, why)| warning(reason::TROUBLE, format!("{what}: {why}"))),
     );
-    events.extend(triggers::survivors(ctx).into_iter().map(|source| {
-        warning(
-            reason::SENTINEL_SURVIVED,
-            format!("{source} is still there, unchanged, after the boot it caused"),
-        )
-    }));
+    let (reason, why) = why_served(ctx);
+    let survivors = triggers::survivors(ctx).into_iter();
+    events.extend(survivors.map(|source| warning(reason, format!("{source} {why}"))));
     events
 }
 
