@@ -2,12 +2,10 @@
 
 use std::{
     env,
-    fs::{self, File},
     path::{Path, PathBuf},
-    process::Command,
 };
 
-use crate::{Error, cache_dir};
+use crate::{Error, recipe::Recipe};
 
 /// The Go module that builds the programs.
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/control-plane");
@@ -114,73 +112,15 @@ fn find_or_build(program: Program, assets: Option<&Path>) -> Result<PathBuf, Err
     {
         return Ok(found);
     }
-    let folder = cache_dir()?.join(format!(
-        "control-plane-{}-{:016x}",
-        kubernetes_version(),
-        fingerprint(&SOURCES)
-    ));
-    let built = folder.join(program.name());
-    if built.is_file() {
-        return Ok(built);
-    }
-    fs::create_dir_all(&folder).map_err(Error::io("make", &folder))?;
-    let lock_file = folder.join("lock");
-    let lock = File::create(&lock_file).map_err(Error::io("create", &lock_file))?;
-    if lock.try_lock().is_err() {
-        eprintln!("waiting for another process that builds {}", program.name());
-        lock.lock().map_err(Error::io("lock", &lock_file))?;
-    }
-    // Somebody else may have built it while we waited for the lock.
-    if !built.is_file() {
-        build(program, &built)?;
-    }
-    Ok(built)
-}
-
-/// The `go` on the PATH, else where Go's own installation puts it.
-pub fn find_go() -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
-        .chain([PathBuf::from("/usr/local/go/bin")])
-        .map(|folder| folder.join("go"))
-        .find(|candidate| candidate.is_file())
-}
-
-/// Builds beside `target` and renames, so that nobody ever sees half a program.
-fn build(program: Program, target: &Path) -> Result<(), Error> {
-    let name = program.name();
-    eprintln!(
-        "building {name} ({}, once) into {}",
-        program.usual_build_time(),
-        target.display()
-    );
-    let partial = target.with_extension("partial");
-    let go = find_go().ok_or(Error::NoGo { program: name })?;
-    let output = Command::new(&go)
-        .current_dir(MODULE)
-        .env("CGO_ENABLED", "0")
-        .args([
-            "build",
-            "-mod=readonly",
-            "-trimpath",
-            "-buildvcs=false",
-            "-ldflags",
-            &linker_flags(),
-            "-o",
-        ])
-        .arg(&partial)
-        .arg(format!("./cmd/{name}"))
-        .output()
-        .map_err(Error::io("run", go))?;
-    if !output.status.success() {
-        let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(Error::Build {
-            program: name,
-            status: output.status,
-            output: output_text,
-        });
-    }
-    fs::rename(&partial, target).map_err(Error::io("rename", partial))
+    let recipe = Recipe {
+        name: program.name(),
+        module: MODULE,
+        folder: format!("control-plane-{}", kubernetes_version()),
+        sources: &SOURCES,
+        usual_build_time: program.usual_build_time(),
+        linker_flags: linker_flags(),
+    };
+    recipe.find_or_build()
 }
 
 /// Clients read the version, and a few decide by it.
@@ -197,25 +137,11 @@ fn linker_flags() -> String {
     )
 }
 
-/// FNV-1a: the standard library's hasher may change with the compiler, and a rebuild costs minutes.
-fn fingerprint(texts: &[&str]) -> u64 {
-    texts
-        .iter()
-        .flat_map(|text| text.bytes().chain([0]))
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs;
 
-    #[test]
-    fn a_change_of_any_file_names_another_folder() {
-        assert_ne!(fingerprint(&["a", "bc"]), fingerprint(&["ab", "c"]));
-        assert_ne!(fingerprint(&SOURCES), fingerprint(&SOURCES[..5]));
-    }
+    use super::*;
 
     #[test]
     fn the_version_that_clients_read_is_the_one_in_go_mod() {

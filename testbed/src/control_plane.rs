@@ -64,7 +64,7 @@ impl Drop for Processes {
 }
 
 /// Kills and reaps. Both can only fail for a child that is reaped already.
-fn end(child: &mut Child) {
+pub(crate) fn end(child: &mut Child) {
     let _: std::io::Result<()> = child.kill();
     let _: std::io::Result<ExitStatus> = child.wait();
 }

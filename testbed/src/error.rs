@@ -8,7 +8,7 @@ pub enum Error {
     /// There is no Go to build with.
     #[error(
         "find `go`, which builds {program}: install Go 1.26 or newer (on Debian: apt-get install \
-         golang-go) or point KUBEBUILDER_ASSETS at a folder that has {program}"
+         golang-go); the control plane's programs are also taken from a folder that KUBEBUILDER_ASSETS names"
     )]
     NoGo {
         /// The program that was to be built.

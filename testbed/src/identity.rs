@@ -20,6 +20,20 @@ pub(crate) struct User {
 
 /// Writes `ca.crt`, `server.crt`, `server.key`, `accounts.key`, `accounts.pub` and `tokens.csv` into `folder`.
 pub(crate) fn write(folder: &Path, users: &[User]) -> Result<(), Error> {
+    write_certificates(folder)?;
+    let accounts = KeyPair::generate()?;
+    write_files(
+        folder,
+        [
+            ("accounts.key", accounts.serialize_pem()),
+            ("accounts.pub", accounts.public_key_pem()),
+            ("tokens.csv", tokens(users)),
+        ],
+    )
+}
+
+/// Writes `ca.crt`, and what it has signed for loopback: `server.crt` and `server.key`.
+pub(crate) fn write_certificates(folder: &Path) -> Result<(), Error> {
     let authority_key = KeyPair::generate()?;
     let mut authority = CertificateParams::default();
     authority
@@ -36,16 +50,18 @@ pub(crate) fn write(folder: &Path, users: &[User]) -> Result<(), Error> {
     let server = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?;
     let server_certificate =
         server.signed_by(&server_key, &Issuer::new(authority, authority_key))?;
-    let accounts = KeyPair::generate()?;
+    write_files(
+        folder,
+        [
+            ("ca.crt", authority_certificate.pem()),
+            ("server.crt", server_certificate.pem()),
+            ("server.key", server_key.serialize_pem()),
+        ],
+    )
+}
 
-    for (name, content) in [
-        ("ca.crt", authority_certificate.pem()),
-        ("server.crt", server_certificate.pem()),
-        ("server.key", server_key.serialize_pem()),
-        ("accounts.key", accounts.serialize_pem()),
-        ("accounts.pub", accounts.public_key_pem()),
-        ("tokens.csv", tokens(users)),
-    ] {
+fn write_files(folder: &Path, files: [(&str, String); 3]) -> Result<(), Error> {
+    for (name, content) in files {
         let path = folder.join(name);
         fs::write(&path, content).map_err(Error::io("write", path))?;
     }

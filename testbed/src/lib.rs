@@ -1,12 +1,12 @@
 //! A real Kubernetes control plane on loopback, for tests: etcd, kube-apiserver, kubectl and, where wanted,
-//! kube-controller-manager. There is no kubelet and no scheduler: a test plays those.
+//! kube-controller-manager. There is no kubelet and no scheduler: a test plays those. And a real Prometheus ([`prometheus`]).
 //!
 //! It may touch: processes, loopback ports, one temporary folder for each control plane, the project's cache folder
 //! (where the programs are built once), and the folder named by `KUBEBUILDER_ASSETS`.
 //!
 //! It promises:
 //! - nothing has to be installed beforehand but Go, and not even that where `KUBEBUILDER_ASSETS` has the programs;
-//! - every process and every file of a control plane goes with the process that started it, however that one ends,
+//! - every process and every file of theirs goes with the process that started it, however that one ends,
 //!   `kill -9` included;
 //! - what the API server was really asked can be read from its own audit log.
 
@@ -21,17 +21,20 @@ mod flags;
 mod identity;
 mod kubectl;
 mod ports;
+pub mod prometheus;
 mod readiness;
+mod recipe;
 
 use tokio::sync::OnceCell;
 
 pub use audit::{AuditEntry, AuditMark};
-pub use binaries::{Binaries, Program, find_go, kubernetes_version};
+pub use binaries::{Binaries, Program, kubernetes_version};
 pub use builder::{Builder, WORKLOAD_CONTROLLERS};
 pub use cache::cache_dir;
 pub use control_plane::ControlPlane;
 pub use error::Error;
 pub use kubectl::PodRef;
+pub use recipe::find_go;
 
 static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
 

@@ -138,7 +138,7 @@ impl ControlPlane {
 }
 
 /// The last lines of a log, or why there are none.
-fn tail(log: &Path) -> String {
+pub(crate) fn tail(log: &Path) -> String {
     match fs::read_to_string(log) {
         Ok(text) => {
             let lines: Vec<&str> = text.lines().collect();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use dogwatch_testbed::Binaries;
+use dogwatch_testbed::{Binaries, prometheus};
 
 use crate::{packages, tree};
 
@@ -21,6 +21,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     packages::install_missing()?;
     Binaries::find_or_build().context("failed to get the real control plane")?;
+    prometheus::find_or_build().context("failed to get the real Prometheus")?;
     let mut command = tree::cargo();
     command.args(["test", "--no-fail-fast"]);
     if arguments.cargo_test.is_empty() {

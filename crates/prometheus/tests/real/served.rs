@@ -1,0 +1,97 @@
+//! A server that answers each connection with bytes that a test chooses, and keeps what it was asked.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// What happens after the request's head was read.
+#[derive(Clone)]
+pub enum Then {
+    /// These bytes, and the end.
+    Answer(String),
+    /// These bytes, and then nothing for ever.
+    Hang(String),
+    /// These bytes, and then others for ever.
+    Flood(String),
+}
+
+/// The server; it ends with the test's runtime.
+pub struct Served {
+    /// `http://127.0.0.1:PORT`, or with `https`.
+    pub url: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Served {
+    pub async fn http(then: Then) -> Self {
+        Self::start("http", None, then).await
+    }
+
+    /// With TLS.
+    pub async fn https(acceptor: TlsAcceptor, then: Then) -> Self {
+        Self::start("https", Some(acceptor), then).await
+    }
+
+    /// The heads of all requests so far.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    async fn start(scheme: &str, tls: Option<TlsAcceptor>, then: Then) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("{scheme}://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let heads = Arc::clone(&asked);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (tls, then, heads) = (tls.clone(), then.clone(), Arc::clone(&heads));
+                tokio::spawn(async move {
+                    match tls {
+                        None => answer(stream, then, &heads).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                answer(stream, then, &heads).await;
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        Self { url, asked }
+    }
+}
+
+async fn answer(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    then: Then,
+    heads: &Mutex<Vec<String>>,
+) {
+    let mut head = String::new();
+    while !head.contains("\r\n\r\n") {
+        let mut bytes = [0; 4096];
+        match stream.read(&mut bytes).await {
+            Ok(0) | Err(_) => return,
+            Ok(read) => head.push_str(&String::from_utf8_lossy(&bytes[..read])),
+        }
+    }
+    heads.lock().unwrap().push(head);
+    // The client may leave at any time; that is its right.
+    let (Then::Answer(first) | Then::Hang(first) | Then::Flood(first)) = &then;
+    let _ = stream.write_all(first.as_bytes()).await;
+    match then {
+        Then::Answer(_) => drop(stream.shutdown().await),
+        Then::Hang(_) => std::future::pending().await,
+        Then::Flood(_) => while stream.write_all(&[b' '; 1 << 16]).await.is_ok() {},
+    }
+}
+
+/// A whole answer.
+pub fn whole(status: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}")
+}
+
+/// What a Prometheus says that has found nothing.
+pub const EMPTY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;

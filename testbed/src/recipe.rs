@@ -1,0 +1,113 @@
+//! How a program of a Go module comes into our cache: found there, else built there, once.
+
+use std::{
+    env,
+    fs::{self, File},
+    path::PathBuf,
+    process::Command,
+};
+
+use crate::{Error, cache_dir};
+
+/// One program of a Go module.
+#[derive(Clone, Debug)]
+pub(crate) struct Recipe {
+    /// The file's name; its main package is in `cmd/NAME`.
+    pub(crate) name: &'static str,
+    /// The Go module's folder.
+    pub(crate) module: &'static str,
+    /// The cache's sub-folder, with the version, for people.
+    pub(crate) folder: String,
+    /// The module's files; a change of any of them builds anew.
+    pub(crate) sources: &'static [&'static str],
+    /// What is said while it is built; measured on 2 cores with nothing in Go's build cache.
+    pub(crate) usual_build_time: &'static str,
+    /// Go's `-ldflags`.
+    pub(crate) linker_flags: String,
+}
+
+impl Recipe {
+    /// Builds it where it is not at hand, with a word on standard error. Of several processes that come at once, one builds
+    /// and the others wait. Blocks for minutes.
+    pub(crate) fn find_or_build(&self) -> Result<PathBuf, Error> {
+        let name = self.name;
+        let sources = fingerprint(self.sources);
+        let folder = cache_dir()?.join(format!("{}-{sources:016x}", self.folder));
+        let built = folder.join(name);
+        if built.is_file() {
+            return Ok(built);
+        }
+        fs::create_dir_all(&folder).map_err(Error::io("make", &folder))?;
+        let lock_file = folder.join("lock");
+        let lock = File::create(&lock_file).map_err(Error::io("create", &lock_file))?;
+        if lock.try_lock().is_err() {
+            eprintln!("waiting for another process that builds {name}");
+            lock.lock().map_err(Error::io("lock", &lock_file))?;
+        }
+        // Somebody else may have built it while we waited for the lock.
+        if !built.is_file() {
+            self.build(&built)?;
+        }
+        Ok(built)
+    }
+
+    /// Builds beside `target` and renames, so that nobody ever sees half a program.
+    fn build(&self, target: &std::path::Path) -> Result<(), Error> {
+        let name = self.name;
+        eprintln!(
+            "building {name} ({}, once) into {}",
+            self.usual_build_time,
+            target.display()
+        );
+        let partial = target.with_extension("partial");
+        let go = find_go().ok_or(Error::NoGo { program: name })?;
+        let output = Command::new(&go)
+            .current_dir(self.module)
+            .env("CGO_ENABLED", "0")
+            .args(["build", "-mod=readonly", "-trimpath", "-buildvcs=false"])
+            .args(["-ldflags", &self.linker_flags, "-o"])
+            .arg(&partial)
+            .arg(format!("./cmd/{name}"))
+            .output()
+            .map_err(Error::io("run", go))?;
+        if !output.status.success() {
+            let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(Error::Build {
+                program: name,
+                status: output.status,
+                output: output_text,
+            });
+        }
+        fs::rename(&partial, target).map_err(Error::io("rename", partial))
+    }
+}
+
+/// The `go` on the PATH, else where Go's own installation puts it.
+pub fn find_go() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain([PathBuf::from("/usr/local/go/bin")])
+        .map(|folder| folder.join("go"))
+        .find(|candidate| candidate.is_file())
+}
+
+/// FNV-1a: the standard library's hasher may change with the compiler, and a rebuild costs minutes.
+fn fingerprint(texts: &[&str]) -> u64 {
+    texts
+        .iter()
+        .flat_map(|text| text.bytes().chain([0]))
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_any_file_names_another_folder() {
+        assert_ne!(fingerprint(&["a", "bc"]), fingerprint(&["ab", "c"]));
+        assert_ne!(fingerprint(&["a", "b"]), fingerprint(&["a"]));
+    }
+}
