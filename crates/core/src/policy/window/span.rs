@@ -19,10 +19,10 @@ impl Window {
         let today = self.zone.to_datetime(at).date();
         // Tomorrow's may have begun where the clock is set back over midnight (St. John's did).
         let (from, last) = (today.yesterday().ok()?, today.tomorrow().ok()?);
+        // Spans of one window may touch, but never overlap.
         self.spans(from, last)
-            .filter(|span| span.begin <= at && at < span.end)
+            .find(|span| span.begin <= at && at < span.end)
             .map(|span| span.end)
-            .max()
     }
 
     /// When it next begins after `at`, looking until the day of `horizon`.

@@ -104,6 +104,17 @@ fn where_the_clock_is_set_back_the_first_of_two_moments_counts() {
 }
 
 #[test]
+fn a_window_that_has_begun_stays_open_though_the_clock_shows_the_day_before_again() {
+    expect(
+        &[window("Sun 00:00-03:00 America/St_Johns")],
+        &[(
+            "2006-10-28T23:30:00-03:30",
+            open("2006-10-29T03:00:00-03:30"),
+        )],
+    );
+}
+
+#[test]
 fn a_window_that_lies_in_the_skipped_hour_does_not_exist_on_that_day() {
     expect(
         &[window("Sun 02:10-02:50 Europe/Berlin")],
