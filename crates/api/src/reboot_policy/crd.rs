@@ -36,83 +36,79 @@ pub fn crd() -> Value {
     })
 }
 
-/// What `kubectl get rebootpolicies` shows; those of priority 1 with `-o wide` only.
-fn columns() -> Value {
-    let column = |name: &str, kind: &str, path: &str, description: &str, priority: u8| {
+/// What `kubectl get rebootpolicies` shows: heading, type, path, meaning.
+const COLUMNS: [(&str, &str, &str, &str); 10] = [
+    (
+        "Nodes",
+        "integer",
+        ".status.nodes",
+        "How many nodes it rules",
+    ),
+    (
+        "Out",
+        "integer",
+        ".status.outTotal",
+        "How many of them are out of service on Dogwatch's account",
+    ),
+    (
+        "Waiting",
+        "integer",
+        ".status.waitingTotal",
+        "How many of them wait",
+    ),
+    (
+        "Max",
+        "string",
+        ".spec.maxUnavailable",
+        "How many may be out at once",
+    ),
+    (
+        "Paused",
+        "string",
+        ".spec.paused.reason",
+        "Why it is paused",
+    ),
+    (
+        "Blocked",
+        "string",
+        ".status.conditions[?(@.type==\"Blocked\")].status",
+        "Whether nodes wait and none may go",
+    ),
+    (
+        "Reason",
+        "string",
+        ".status.conditions[?(@.type==\"Blocked\")].reason",
+        "What the one that waits longest waits for",
+    ),
+    (
+        "Accepted",
+        "string",
+        ".status.conditions[?(@.type==\"Accepted\")].status",
+        "Whether it is understood",
+    ),
+    (
+        "Priority",
+        "integer",
+        ".spec.priority",
+        "Of several that match a node the highest rules it",
+    ),
+    (
+        "Age",
+        "date",
+        ".metadata.creationTimestamp",
+        "Since when there is one",
+    ),
+];
+
+/// Those that only `-o wide` shows.
+const WIDE: [&str; 2] = ["Accepted", "Priority"];
+
+fn columns() -> Vec<Value> {
+    let column = |(name, kind, path, meaning)| {
+        let priority = u8::from(WIDE.contains(&name));
         json!({
-            "name": name, "type": kind, "jsonPath": path, "description": description, "priority": priority,
+            "name": name, "type": kind, "jsonPath": path, "description": meaning, "priority": priority,
         })
     };
-    json!([
-        column(
-            "Nodes",
-            "integer",
-            ".status.nodes",
-            "How many nodes it rules",
-            0
-        ),
-        column(
-            "Out",
-            "integer",
-            ".status.outTotal",
-            "How many of them are out of service on Dogwatch's account",
-            0
-        ),
-        column(
-            "Waiting",
-            "integer",
-            ".status.waitingTotal",
-            "How many of them wait",
-            0
-        ),
-        column(
-            "Max",
-            "string",
-            ".spec.maxUnavailable",
-            "How many may be out at once",
-            0
-        ),
-        column(
-            "Paused",
-            "string",
-            ".spec.paused.reason",
-            "Why it is paused",
-            0
-        ),
-        column(
-            "Blocked",
-            "string",
-            ".status.conditions[?(@.type==\"Blocked\")].status",
-            "Whether nodes wait and none may go",
-            0
-        ),
-        column(
-            "Reason",
-            "string",
-            ".status.conditions[?(@.type==\"Blocked\")].reason",
-            "What the one that waits longest waits for",
-            0
-        ),
-        column(
-            "Accepted",
-            "string",
-            ".status.conditions[?(@.type==\"Accepted\")].status",
-            "Whether it is understood",
-            1
-        ),
-        column(
-            "Priority",
-            "integer",
-            ".spec.priority",
-            "Of several that match a node the highest rules it",
-            1
-        ),
-        column(
-            "Age",
-            "date",
-            ".metadata.creationTimestamp",
-            "Since when there is one",
-            0
-        ),
-    ])
+    COLUMNS.into_iter().map(column).collect()
 }

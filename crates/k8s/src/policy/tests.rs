@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use dogwatch_core::limit::Limit;
-use dogwatch_core::policy::{Gate, PrometheusQuery, ReturnGate};
+use dogwatch_core::policy::window::describe;
+use dogwatch_core::policy::{Alerts, Gate, PrometheusQuery, ReturnGate};
 use dogwatch_core::reboot::{OnGateTimeout, OnTimeout};
 use serde_json::{Value, json};
 
@@ -29,9 +30,9 @@ fn an_empty_policy_leaves_everything_to_the_flags() {
     }
 }
 
-#[test]
-fn every_field_reaches_the_decisions() {
-    let policy = workers(&json!({
+/// With every field set.
+fn full() -> Policy {
+    workers(&json!({
         "nodeSelector": { "matchLabels": { "pool": "workers" } }, "priority": 7, "maxUnavailable": "10%",
         "topologyKey": "topology.kubernetes.io/zone", "minInterval": "24h",
         "paused": { "reason": "freeze", "until": "2026-12-24T18:00:00+01:00" },
@@ -44,7 +45,12 @@ fn every_field_reaches_the_decisions() {
             { "prometheus": { "url": "http://p:9090", "query": "up == 0" } },
             { "prometheus": { "url": "https://p", "alerts": { "ignore": "Watchdog", "only": "N.*", "firingOnly": true } } },
         ],
-    }));
+    }))
+}
+
+#[test]
+fn whom_and_when_reaches_the_decisions() {
+    let policy = full();
     assert_eq!(policy.problems, Vec::<String>::new());
     assert_eq!(policy.name.as_str(), "workers");
     assert_eq!(policy.selector.query(), "pool=workers");
@@ -58,43 +64,48 @@ fn every_field_reaches_the_decisions() {
     let paused = policy.paused.unwrap();
     assert_eq!(paused.reason, "freeze");
     assert_eq!(paused.until, Some("2026-12-24T17:00:00Z".parse().unwrap()));
-    assert_eq!(policy.windows.len(), 1);
+    let windows: Vec<String> = policy.windows.iter().map(describe).collect();
+    assert_eq!(windows, ["Mon 22:00-04:00 Europe/Berlin"]);
+}
+
+#[test]
+fn the_rules_of_each_phase_reach_the_decisions() {
+    let policy = full();
     assert_eq!(policy.drain.timeout, Some(Duration::from_mins(30)));
     assert_eq!(policy.drain.on_timeout, Some(OnTimeout::Force));
     assert_eq!(policy.drain.exclude.unwrap().query(), "stay=yes");
-    assert_eq!(policy.reboot.timeout, Some(Duration::from_mins(20)));
-    assert_eq!(
-        (policy.reboot.attempts, policy.reboot.escalate),
-        (Some(3), true)
-    );
-    assert_eq!(policy.on_return.settle, Some(Duration::ZERO));
-    assert_eq!(policy.on_return.gates, Some(vec![ReturnGate::Volumes]));
-    assert_eq!(policy.on_return.gate_timeout, Some(Duration::from_mins(5)));
-    assert_eq!(
-        policy.on_return.on_gate_timeout,
-        Some(OnGateTimeout::Release)
-    );
+    let reboot = policy.reboot;
+    assert_eq!(reboot.timeout, Some(Duration::from_mins(20)));
+    assert_eq!((reboot.attempts, reboot.escalate), (Some(3), true));
+    let on_return = policy.on_return;
+    assert_eq!(on_return.settle, Some(Duration::ZERO));
+    assert_eq!(on_return.gates, Some(vec![ReturnGate::Volumes]));
+    assert_eq!(on_return.gate_timeout, Some(Duration::from_mins(5)));
+    assert_eq!(on_return.on_gate_timeout, Some(OnGateTimeout::Release));
+}
+
+#[test]
+fn every_gate_reaches_the_decisions() {
+    let gates = full().gates;
     let [
         Gate::Pods { selector },
         Gate::Prometheus(query),
         Gate::Prometheus(alerts),
-    ] = &*policy.gates
+    ] = &*gates
     else {
-        panic!("{:?}", policy.gates);
+        panic!("{gates:?}");
     };
     assert_eq!(selector.query(), "a=b");
     assert_eq!(
         (&*query.url, &query.ask),
         ("http://p:9090", &PrometheusQuery::Query("up == 0".into()))
     );
-    let PrometheusQuery::Alerts(alerts) = &alerts.ask else {
-        panic!("{alerts:?}")
+    let expected = Alerts {
+        ignore: Some("Watchdog".into()),
+        only: Some("N.*".into()),
+        firing_only: true,
     };
-    assert_eq!(
-        (alerts.ignore.as_deref(), alerts.only.as_deref()),
-        (Some("Watchdog"), Some("N.*"))
-    );
-    assert!(alerts.firing_only);
+    assert_eq!(alerts.ask, PrometheusQuery::Alerts(expected));
 }
 
 /// What each begins with, and says.

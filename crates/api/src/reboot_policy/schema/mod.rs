@@ -4,9 +4,11 @@
 //! the rules (it adds up what they could cost). A rule's message says what to write; the API server
 //! names the field before it.
 
+mod gate;
 mod selector;
 mod spec;
 mod status;
+mod window;
 mod words;
 
 use serde_json::{Value, json};

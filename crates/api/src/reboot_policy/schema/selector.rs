@@ -27,7 +27,7 @@ pub(super) fn selector(description: &str) -> Value {
             ("matchLabels", match_labels()),
             (
                 "matchExpressions",
-                list("All of these must hold.", 1, MOST, requirement()),
+                list("All of these must hold.", 1, MOST, &requirement()),
             ),
         ],
     )
@@ -74,7 +74,7 @@ fn requirement() -> Value {
         [
             ("key", key("The label's key.")),
             ("operator", operator),
-            ("values", list("For In and NotIn.", 0, MOST, value)),
+            ("values", list("For In and NotIn.", 0, MOST, &value)),
         ],
     );
     with(

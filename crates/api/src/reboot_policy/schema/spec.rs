@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::gate::gate;
 use super::selector::{key, selector, some};
+use super::window::window;
 use super::words::{
     duration, formed, list, object, one_of, rule, ruled, set, text, time_limit, with,
 };
@@ -39,7 +41,7 @@ pub(super) fn spec() -> Value {
                      could outlast its window does not begin; a window that closes undoes a drain.",
                     1,
                     MOST,
-                    window(),
+                    &window(),
                 ),
             ),
             (
@@ -58,7 +60,7 @@ pub(super) fn spec() -> Value {
                      command. What cannot be asked is shut.",
                     1,
                     MOST,
-                    gate(),
+                    &gate(),
                 ),
             ),
         ],
@@ -115,100 +117,6 @@ fn paused() -> Value {
                 ),
             ),
             ("until", until),
-        ],
-    )
-}
-
-fn window() -> Value {
-    let day = one_of("A day.", &["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]);
-    let date = formed(
-        "A date.",
-        10,
-        r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
-        "write a date like 2026-12-24",
-    );
-    let window = object(
-        "A part of some days. The day is that of the start.",
-        &[],
-        [
-            (
-                "days",
-                set(
-                    "The days on which it starts. Default: every day.",
-                    1,
-                    7,
-                    day,
-                ),
-            ),
-            (
-                "start",
-                formed(
-                    "When it starts, like 22:00. Default, with end: the whole day.",
-                    5,
-                    "^([01][0-9]|2[0-3]):[0-5][0-9]$",
-                    "write a time of day like 22:00",
-                ),
-            ),
-            (
-                "end",
-                formed(
-                    "When it ends, like 04:00, or 24:00. One that is not later than the start is on the \
-                     day after.",
-                    5,
-                    "^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$",
-                    "write a time of day like 04:00",
-                ),
-            ),
-            ("timeZone", time_zone()),
-            ("rrule", rrule()),
-            (
-                "excludedDates",
-                set("Dates on which it does not start.", 1, 128, date),
-            ),
-        ],
-    );
-    ruled(
-        with(window, "minProperties", json!(1)),
-        [
-            rule(
-                "!(has(self.days) && has(self.rrule))",
-                "write either days or rrule; an rrule can name days by BYDAY",
-            ),
-            rule(
-                "has(self.start) == has(self.end)",
-                "write both start and end, or neither for whole days",
-            ),
-        ],
-    )
-}
-
-fn time_zone() -> Value {
-    formed(
-        "Whose clock, as an IANA name like Europe/Berlin. Default: UTC.",
-        64,
-        "^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$",
-        "write a time zone's IANA name like Europe/Berlin, or UTC",
-    )
-}
-
-fn rrule() -> Value {
-    let days = r"self.matches(r'(?i)^\s*(DTSTART[^\n]*\n\s*)?(RRULE:)?([^\n]*;)?FREQ=(DAILY|WEEKLY|MONTHLY|YEARLY)(;[^\n]*)?\s*$')";
-    ruled(
-        text(
-            "The days on which it starts, as a rule of RFC 5545 like FREQ=MONTHLY;BYDAY=2TU. A first \
-             line DTSTART:YYYYMMDD says from when on INTERVAL and COUNT count; without one INTERVAL \
-             counts from Monday, 2024-01-01.",
-            512,
-        ),
-        [
-            rule(
-                days,
-                "write one rule with FREQ=DAILY, WEEKLY, MONTHLY or YEARLY, like FREQ=MONTHLY;BYDAY=2TU",
-            ),
-            rule(
-                r"!self.matches(r'(?i)BY(HOUR|MINUTE|SECOND)=')",
-                "leave out BYHOUR, BYMINUTE and BYSECOND: the times of day are start and end",
-            ),
         ],
     )
 }
@@ -289,7 +197,7 @@ fn on_return() -> Value {
                      Default: all of them.",
                     0,
                     3,
-                    one_of(
+                    &one_of(
                         "DaemonSetPods: the node's DaemonSet pods are ready. DisruptionBudgets: no \
                          budget that covered a drained pod is short. Volumes: the node's volumes are \
                          attached.",
@@ -310,111 +218,5 @@ fn on_return() -> Value {
                 ),
             ),
         ],
-    )
-}
-
-fn gate() -> Value {
-    let pods = object(
-        "Open while no pod on the node that is Pending or Running has these labels.",
-        &["selector"],
-        [("selector", some("Which pods, in any namespace."))],
-    );
-    ruled(
-        object(
-            "One thing that must be so.",
-            &[],
-            [("pods", pods), ("prometheus", prometheus())],
-        ),
-        [rule(
-            "has(self.pods) != has(self.prometheus)",
-            "write either pods or prometheus",
-        )],
-    )
-}
-
-fn prometheus() -> Value {
-    let gate = object(
-        "Open while the answer is empty.",
-        &["url"],
-        [
-            ("url", url()),
-            (
-                "query",
-                with(text("A PromQL expression.", 4096), "minLength", json!(1)),
-            ),
-            ("alerts", alerts()),
-        ],
-    );
-    ruled(
-        gate,
-        [rule(
-            "has(self.query) != has(self.alerts)",
-            "write either query or alerts",
-        )],
-    )
-}
-
-fn url() -> Value {
-    ruled(
-        text(
-            "The server's address, like https://prometheus.monitoring.svc:9090. What proves who asks \
-             is given to the coordinator: --prometheus-token-file.",
-            1024,
-        ),
-        [
-            rule(
-                r"self.matches(r'^https?://[^/?#\s]')",
-                "write an address that begins with http:// or https://, like \
-                 https://prometheus.monitoring.svc:9090",
-            ),
-            rule(
-                "!self.contains('@')",
-                "leave user and password out of the address: give the coordinator --prometheus-token-file",
-            ),
-            rule(
-                r"!self.matches(r'[?#\s]')",
-                "leave out of the address what follows '?' or '#', and blanks",
-            ),
-        ],
-    )
-}
-
-fn alerts() -> Value {
-    let firing_only = json!({
-        "type": "boolean",
-        "description": "Whether pending alerts do not count (kured's --alert-firing-only). Default: false.",
-    });
-    object(
-        "Open while no alert is active but those that do not count; {} counts every alert.",
-        &[],
-        [
-            (
-                "ignore",
-                regex(
-                    "Alerts whose names match do not count: a regular expression (kured's \
-                     --alert-filter-regexp).",
-                ),
-            ),
-            (
-                "only",
-                regex(
-                    "Only alerts whose names match count: a regular expression (kured's \
-                     --alert-filter-match-only).",
-                ),
-            ),
-            ("firingOnly", firing_only),
-        ],
-    )
-}
-
-/// Prometheus, the API server and kured read the same expressions (RE2).
-fn regex(description: &str) -> Value {
-    let text = with(text(description, 512), "minLength", json!(1));
-    ruled(
-        text,
-        [rule(
-            "'a'.matches(self) in [true, false]",
-            "write a regular expression (RE2)",
-        )],
     )
 }

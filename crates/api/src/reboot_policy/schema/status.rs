@@ -46,12 +46,12 @@ pub(super) fn status() -> Value {
 fn out() -> Value {
     bounded(
         "Those that have been out longest.",
-        object(
+        &object(
             "A node that is out of service on Dogwatch's account.",
             &["node", "phase"],
             [
                 ("node", said("The Node's name.")),
-                ("phase", said("draining, rebooting or returning.")),
+                ("phase", said("draining, rebooting or returning; locked through the lock API.")),
                 ("since", time("Since when it is in that phase.")),
                 ("reason", said("Why it was to be rebooted.")),
             ],
@@ -62,7 +62,7 @@ fn out() -> Value {
 fn waiting() -> Value {
     bounded(
         "Those that wait longest.",
-        object(
+        &object(
             "A node that waits to be rebooted.",
             &["node", "reason"],
             [
@@ -78,7 +78,7 @@ fn waiting() -> Value {
 fn conflicts() -> Value {
     bounded(
         "Policies that rule nodes which this one matches too.",
-        object(
+        &object(
             "A policy that this one lost nodes to.",
             &["policy", "nodes", "example"],
             [
@@ -120,7 +120,7 @@ fn conditions() -> Value {
     })
 }
 
-fn bounded(description: &str, item: Value) -> Value {
+fn bounded(description: &str, item: &Value) -> Value {
     list(description, 0, STATUS_LIST_LIMIT, item)
 }
 

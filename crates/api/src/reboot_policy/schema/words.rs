@@ -33,7 +33,7 @@ pub(super) fn one_of(description: &str, words: &[&str]) -> Value {
 }
 
 /// A list of at most so many; one that is given is not empty, unless `least` is 0.
-pub(super) fn list(description: &str, least: usize, most: usize, item: Value) -> Value {
+pub(super) fn list(description: &str, least: usize, most: usize, item: &Value) -> Value {
     let mut list = json!({
         "type": "array",
         "description": description,
@@ -48,7 +48,7 @@ pub(super) fn list(description: &str, least: usize, most: usize, item: Value) ->
 }
 
 /// The same, with no value twice.
-pub(super) fn set(description: &str, least: usize, most: usize, item: Value) -> Value {
+pub(super) fn set(description: &str, least: usize, most: usize, item: &Value) -> Value {
     with(
         list(description, least, most, item),
         "x-kubernetes-list-type",
