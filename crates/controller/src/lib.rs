@@ -12,6 +12,7 @@ mod context;
 pub mod leader;
 pub mod lock;
 pub mod metrics;
+pub mod policy_status;
 pub mod run;
 
 pub use context::{Context, Stop, Stopper};

@@ -18,7 +18,7 @@ mod locks;
 mod pods;
 mod status;
 #[cfg(test)]
-mod testkit;
+pub(crate) mod testkit;
 #[cfg(test)]
 mod tests;
 mod words;

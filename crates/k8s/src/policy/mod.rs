@@ -14,6 +14,7 @@ mod fields;
 mod gates;
 mod labels;
 mod object;
+mod status;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -26,6 +27,7 @@ use crate::error::{Error, Kind, ask};
 
 pub use convert::convert;
 pub use object::PolicyObject;
+pub use status::{status_to_write, write_status};
 pub use watch::{Cadence, PoliciesSeen, watch_policies, watch_policies_at};
 
 /// All policies of the cluster, by one list.

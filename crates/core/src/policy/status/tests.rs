@@ -1,0 +1,195 @@
+use super::*;
+use crate::condition::Status;
+use crate::explain::testkit::{in_phase, node};
+use crate::name::GroupName;
+use crate::policy::{DrainRules, RebootRules, ReturnRules};
+use crate::selector::LabelSelector;
+
+fn policy(name: &str, priority: i32, pool: &str) -> Policy {
+    let selector = serde_json::json!({ "matchLabels": { "pool": pool } });
+    Policy {
+        name: GroupName::new(name).unwrap(),
+        selector: serde_json::from_value(selector).unwrap(),
+        priority,
+        max_unavailable: None,
+        topology_key: None,
+        paused: None,
+        windows: Vec::new(),
+        min_interval: None,
+        drain: DrainRules::default(),
+        reboot: RebootRules::default(),
+        on_return: ReturnRules::default(),
+        gates: Vec::new(),
+        problems: Vec::new(),
+    }
+}
+
+fn pooled(mut node: NodeSeen) -> NodeSeen {
+    node.labels = [("pool".to_owned(), "a".to_owned())].into();
+    node
+}
+
+fn waits(name: &str, since: i64, reason: &str) -> NodeSeen {
+    pooled(in_phase(name, Phase::Waiting, since, (reason, "because")))
+}
+
+fn draining(name: &str, since: i64) -> NodeSeen {
+    pooled(in_phase(
+        name,
+        Phase::Draining,
+        since,
+        ("Draining", "3 pods left"),
+    ))
+}
+
+fn only(nodes: &[NodeSeen]) -> PolicyStatus {
+    status(&[policy("p", 0, "a")], nodes).remove(0)
+}
+
+fn condition<'a>(status: &'a PolicyStatus, kind: &str) -> (Status, &'a str, &'a str) {
+    let found = status.conditions.iter().find(|there| there.kind == kind);
+    let found = found.unwrap();
+    (found.status, found.reason.as_str(), found.message.as_str())
+}
+
+#[test]
+fn it_tells_whom_it_rules_who_is_out_and_who_waits_the_longest_first() {
+    let status = only(&[
+        waits("late", 200, "LockHeldByOther"),
+        waits("early", 100, "LockHeldByOther"),
+        draining("n1", 300),
+        pooled(node("idle")),
+        node("elsewhere"),
+    ]);
+    assert_eq!((status.nodes, status.blocked), (4, 0));
+    let waiting: Vec<&str> = status.waiting.iter().map(|w| w.node.as_str()).collect();
+    assert_eq!(waiting, ["early", "late"]);
+    assert_eq!(status.waiting[0].reason, "LockHeldByOther");
+    assert_eq!(status.waiting[0].message, "because");
+    assert_eq!(
+        (status.out[0].node.as_str(), status.out[0].phase),
+        ("n1", "draining")
+    );
+    assert_eq!(status.out[0].reason, "kernel 6.18");
+    let progressing = condition(&status, "Progressing");
+    assert_eq!(progressing, (Status::True, "NodesOut", "1 of 4 nodes out"));
+    assert_eq!(condition(&status, "Blocked").1, "InTurn");
+}
+
+#[test]
+fn ready_is_ready_and_schedulable() {
+    let cordoned = NodeSeen {
+        unschedulable: true,
+        ..pooled(node("b"))
+    };
+    let broken = NodeSeen {
+        ready: false,
+        ..pooled(node("c"))
+    };
+    let status = only(&[pooled(node("a")), cordoned, broken]);
+    assert_eq!((status.nodes, status.ready), (3, 1));
+}
+
+#[test]
+fn blocked_says_what_the_node_that_waits_longest_says() {
+    let status = only(&[waits("b", 200, "Paused"), waits("a", 100, "OutsideWindow")]);
+    assert_eq!(status.blocked, 2);
+    let (is, reason, message) = condition(&status, "Blocked");
+    assert_eq!((is, reason), (Status::True, "OutsideWindow"));
+    assert_eq!(message, "2 waiting, none may go; a: because");
+}
+
+#[test]
+fn a_pause_blocks_although_one_is_still_out_and_a_budget_only_when_nobody_is() {
+    let table: [(&str, bool, Status); 5] = [
+        ("Paused", true, Status::True),
+        ("OverBudget", true, Status::False),
+        ("OverBudget", false, Status::True),
+        ("LockHeldByOther", false, Status::False),
+        ("GateShut", false, Status::True),
+    ];
+    for (reason, someone_out, expected) in table {
+        let mut nodes = vec![waits("a", 100, reason)];
+        nodes.extend(someone_out.then(|| draining("n1", 50)));
+        let status = only(&nodes);
+        assert_eq!(
+            condition(&status, "Blocked").0,
+            expected,
+            "{reason} {someone_out}"
+        );
+    }
+}
+
+#[test]
+fn one_that_may_go_in_its_turn_keeps_the_policy_from_being_blocked() {
+    let status = only(&[
+        waits("a", 100, "RebootedTooRecently"),
+        waits("b", 200, "Bidding"),
+    ]);
+    assert_eq!(condition(&status, "Blocked").0, Status::False);
+    assert_eq!(status.blocked, 1);
+}
+
+#[test]
+fn every_policy_that_lost_a_node_names_the_one_that_rules_it_and_an_example() {
+    let policies = [
+        policy("low", 0, "a"),
+        policy("also-low", 0, "a"),
+        policy("high", 9, "a"),
+    ];
+    let all = status(&policies, &[pooled(node("n2")), pooled(node("n1"))]);
+    for loser in &all[..2] {
+        let lost = Lost {
+            to: 2,
+            nodes: 2,
+            example: NodeName::new("n1").unwrap(),
+        };
+        assert_eq!(
+            (loser.nodes, loser.conflicts.as_slice()),
+            (0, [lost].as_slice())
+        );
+    }
+    assert_eq!((all[2].nodes, all[2].conflicts.len()), (2, 0));
+}
+
+#[test]
+fn what_cannot_be_understood_is_not_accepted_and_names_the_field() {
+    let bad = Policy {
+        problems: vec!["windows[0].timeZone: there is no Mars/Olympus".into()],
+        ..policy("p", 0, "a")
+    };
+    let told = status(&[bad], &[]).remove(0);
+    let (is, reason, message) = condition(&told, "Accepted");
+    assert_eq!((is, reason), (Status::False, "Invalid"));
+    assert!(message.contains("windows[0].timeZone"), "{message}");
+    assert_eq!(
+        condition(&only(&[]), "Accepted"),
+        (Status::True, "Valid", "")
+    );
+}
+
+#[test]
+fn a_node_that_the_lock_api_took_out_is_out_and_waits_no_more() {
+    let locked = NodeSeen {
+        api_lock: true,
+        ..waits("a", 1, "LockedThroughApi")
+    };
+    let status = only(&[locked]);
+    assert_eq!((status.out[0].phase, status.waiting.len()), ("locked", 0));
+}
+
+#[test]
+fn a_waiting_node_whose_coordinator_has_not_spoken_yet_is_told_by_its_record() {
+    let mut silent = waits("a", 100, "x");
+    silent.conditions.clear();
+    assert_eq!(only(&[silent]).waiting[0].reason, "RebootPlanned");
+}
+
+#[test]
+fn a_policy_that_selects_every_node_rules_every_node() {
+    let all = Policy {
+        selector: LabelSelector::default(),
+        ..policy("all", 0, "a")
+    };
+    assert_eq!(status(&[all], &[node("x"), node("y")])[0].nodes, 2);
+}
