@@ -13,6 +13,7 @@ pub mod drain;
 pub mod duration;
 pub mod explain;
 pub mod fleetlock;
+pub mod heal;
 pub mod leader;
 pub mod limit;
 pub mod lock;

@@ -9,6 +9,7 @@ mod draining;
 mod gates;
 mod group;
 mod idle;
+mod instead;
 mod memory;
 pub mod reason;
 mod rebooting;
@@ -25,6 +26,7 @@ mod waiting;
 
 pub use action::{Action, Look, NodePatch, RecordChange};
 pub use group::{group_of_lease, lock_group};
+pub(crate) use instead::{Instead, decide_instead};
 pub use record::{
     Abort, Fingerprint, LastReboot, Outcome, Parsed, Phase, Record, Request, Trigger,
 };

@@ -1,0 +1,5 @@
+mod api;
+mod escalate;
+mod kit;
+mod lease;
+mod node;
