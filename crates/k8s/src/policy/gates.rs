@@ -3,9 +3,13 @@
 use dogwatch_api::reboot_policy as api;
 use dogwatch_core::policy::{Alerts, Gate, PrometheusGate, PrometheusQuery};
 use http::Uri;
+use regex::RegexBuilder;
 
 use super::fields::Fields;
 use super::labels;
+
+/// What a compiled expression may take, in bytes; the same where it is used (dogwatch-prometheus).
+const LARGEST_REGEX: usize = 1 << 20;
 
 /// Those that can be understood. One that cannot is a problem, which keeps everything from
 /// beginning: that it is missing here lets nothing through.
@@ -45,11 +49,7 @@ fn prometheus_gate(gate: api::PrometheusGate) -> Result<PrometheusGate, Problem>
     }
     let ask = match (gate.query, gate.alerts) {
         (Some(query), None) if !query.trim().is_empty() => PrometheusQuery::Query(query),
-        (None, Some(alerts)) => PrometheusQuery::Alerts(Alerts {
-            ignore: alerts.ignore,
-            only: alerts.only,
-            firing_only: alerts.firing_only.unwrap_or(false),
-        }),
+        (None, Some(alerts)) => PrometheusQuery::Alerts(alerts_gate(alerts)?),
         (Some(_), None) => return Err((".prometheus.query", "it is empty".to_owned())),
         (Some(_), Some(_)) | (None, None) => {
             let text = "write either `query` or `alerts`";
@@ -57,6 +57,37 @@ fn prometheus_gate(gate: api::PrometheusGate) -> Result<PrometheusGate, Problem>
         }
     };
     Ok(PrometheusGate { url: gate.url, ask })
+}
+
+fn alerts_gate(alerts: api::Alerts) -> Result<Alerts, Problem> {
+    for (part, text) in [
+        (".prometheus.alerts.ignore", &alerts.ignore),
+        (".prometheus.alerts.only", &alerts.only),
+    ] {
+        if let Some(problem) = text.as_deref().and_then(regex_problem) {
+            return Err((part, problem));
+        }
+    }
+    Ok(Alerts {
+        ignore: alerts.ignore,
+        only: alerts.only,
+        firing_only: alerts.firing_only.unwrap_or(false),
+    })
+}
+
+/// Admission reads expressions by RE2; what asks Prometheus by this crate, which knows a little less.
+fn regex_problem(text: &str) -> Option<String> {
+    let compiled = RegexBuilder::new(text)
+        .size_limit(LARGEST_REGEX)
+        .dfa_size_limit(LARGEST_REGEX)
+        .build();
+    let error = compiled.err()?.to_string();
+    // The crate draws the expression with an arrow below it; the reason is the last line.
+    let reason = error.lines().last().unwrap_or_default();
+    Some(format!(
+        "{text:?} is no regular expression: {}",
+        reason.trim_start_matches("error: ")
+    ))
 }
 
 /// The address is never quoted: there may be a password in it.

@@ -232,6 +232,16 @@ const BAD: &[(&str, &str, &str)] = &[
         "`query` or `alerts`",
     ),
     (
+        r#"{"gates": [{"prometheus": {"url": "http://p", "alerts": {"ignore": "a)"}}}]}"#,
+        "spec.gates[0].prometheus.alerts.ignore: ",
+        "unopened group",
+    ),
+    (
+        r#"{"gates": [{"prometheus": {"url": "http://p", "alerts": {"only": "(\\w{100}){100}"}}}]}"#,
+        "spec.gates[0].prometheus.alerts.only: ",
+        "size limit",
+    ),
+    (
         r#"{"newRule": true}"#,
         "spec.newRule: ",
         "update the coordinators",

@@ -83,14 +83,14 @@ fn alerts() -> Value {
             (
                 "ignore",
                 regex(
-                    "Alerts whose names match do not count: a regular expression (kured's \
+                    "Alerts whose names match, anywhere in them, do not count: a regular expression (kured's \
                      --alert-filter-regexp).",
                 ),
             ),
             (
                 "only",
                 regex(
-                    "Only alerts whose names match count: a regular expression (kured's \
+                    "Only alerts whose names match, anywhere in them, count: a regular expression (kured's \
                      --alert-filter-match-only).",
                 ),
             ),

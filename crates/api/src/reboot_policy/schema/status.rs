@@ -51,7 +51,10 @@ fn out() -> Value {
             &["node", "phase"],
             [
                 ("node", said("The Node's name.")),
-                ("phase", said("draining, rebooting or returning; locked through the lock API.")),
+                (
+                    "phase",
+                    said("draining, rebooting or returning; locked through the lock API."),
+                ),
                 ("since", time("Since when it is in that phase.")),
                 ("reason", said("Why it was to be rebooted.")),
             ],
