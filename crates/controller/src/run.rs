@@ -1,7 +1,201 @@
 //! The process: its parts wired together, from the start to the last release.
+//!
+//! Told to stop, the components finish first, while the lead is still held; then the Lease is given
+//! back, so that another replica takes over at once and never beside us.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use dogwatch_core::leader::Elector;
+use dogwatch_core::reboot::Config;
+use dogwatch_k8s::Client;
+use dogwatch_k8s::cluster::ClusterWatch;
+use dogwatch_k8s::leader::LeaderClient;
+use dogwatch_process::clock::Clock;
+use dogwatch_process::http::{HttpError, Server};
+use dogwatch_process::jitter::Jitter;
+use dogwatch_process::listen::Listen;
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+use crate::board::Board;
+use crate::cluster::Cluster;
+use crate::leader::{Election, Leadership};
+use crate::lock::http;
+use crate::metrics::Metrics;
+use crate::{Context, Stop, Stopper, policy_status};
+
 /// How long components may take to finish once they are told to stop. The Deployment's
-/// `terminationGracePeriodSeconds` is longer.
+/// `terminationGracePeriodSeconds` is longer. Source: specification §2.7.
 pub const FINISH_WITHIN: Duration = Duration::from_secs(20);
+
+/// What one replica may be made of. Source: specification §7.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Component {
+    /// What leads: the healer, and the status of policies.
+    Healer,
+    /// The lock over HTTP, on every replica.
+    Lock,
+}
+
+/// What a process is started with.
+pub struct Setup {
+    /// The API server.
+    pub client: Client,
+    /// Dogwatch's namespace.
+    pub namespace: String,
+    /// The process' one clock.
+    pub clock: Clock,
+    /// What the flags say of nodes; a policy goes before them.
+    pub flags: Config,
+    /// Random: letters, digits and dashes, at most 40. No other process ever had it.
+    pub process: String,
+    /// What runs.
+    pub components: BTreeSet<Component>,
+    /// Where metrics and probes are served.
+    pub listen: Listen,
+    /// Where the lock is served, and to whom.
+    pub lock: http::Config,
+}
+
+/// Why it does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The metrics' socket.
+    #[error(transparent)]
+    Metrics(#[from] HttpError),
+    /// The lock's sockets and certificates.
+    #[error(transparent)]
+    Lock(#[from] http::StartError),
+    /// A component ended by itself: a defect, and nothing that another try here would mend.
+    #[error("{0} ended unexpectedly")]
+    Ended(&'static str),
+}
+
+/// Runs until `stop` is ready and everything is finished.
+///
+/// # Errors
+/// What is wrong at the start; later, only a defect.
+pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), RunError> {
+    let (stopper, stopped) = Stop::new();
+    let (terms, leadership) = Leadership::new(setup.clock.clone());
+    let (showing, cluster) = Cluster::new();
+    let metrics = Metrics::default();
+    let context = Context {
+        client: setup.client,
+        namespace: setup.namespace,
+        clock: setup.clock,
+        flags: setup.flags,
+        process: setup.process,
+        leadership,
+        cluster,
+        board: Board::new(metrics.clone()),
+        metrics,
+        stop: stopped,
+    };
+    if let Some(server) = Server::bind(&setup.listen).await? {
+        info!(address = %server.address(), "serves /metrics, /healthz and /readyz");
+        tokio::spawn(server.serve(context.board.clone()));
+    }
+    let jitter = Jitter::of(&context.process);
+    let mut components = JoinSet::new();
+    let (last_stopper, last_stop) = Stop::new();
+    let mut election = JoinSet::new();
+    if setup.components.contains(&Component::Healer) {
+        let draw = jitter.clone();
+        let watches = ClusterWatch::new(context.client.clone(), &context.namespace, move || {
+            draw.draw()
+        });
+        // They end with the runtime: nothing of theirs is worth waiting for.
+        tokio::spawn(showing.run(watches));
+        tokio::spawn(say_when_synced(context.clone()));
+        components.spawn(named(
+            "the status of policies",
+            policy_status::run(context.clone()),
+        ));
+        election.spawn(lead(&context, terms, jitter).run(last_stop));
+    }
+    let ended = tokio::select! {
+        () = stop => Ok(()),
+        Some(part) = components.join_next() => Err(ended(part)),
+        Some(_) = election.join_next() => Err(RunError::Ended("the election")),
+    };
+    finish(stopper, components, last_stopper, election).await;
+    ended
+}
+
+/// First what acts, then what gives it the right to.
+async fn finish(
+    components_stop: Stopper,
+    mut components: JoinSet<&'static str>,
+    election_stop: Stopper,
+    mut election: JoinSet<()>,
+) {
+    info!("told to stop");
+    components_stop.stop();
+    let all = async { while components.join_next().await.is_some() {} };
+    if tokio::time::timeout(FINISH_WITHIN, all).await.is_err() {
+        warn!("some parts did not finish in time; what they left is healed by whoever leads next");
+        components.shutdown().await;
+    }
+    election_stop.stop();
+    while election.join_next().await.is_some() {}
+}
+
+async fn named(name: &'static str, part: impl Future<Output = ()>) -> &'static str {
+    part.await;
+    name
+}
+
+fn ended(part: Result<&'static str, tokio::task::JoinError>) -> RunError {
+    RunError::Ended(part.unwrap_or("a part of it"))
+}
+
+fn lead(
+    context: &Context,
+    terms: tokio::sync::watch::Sender<Option<dogwatch_core::leader::Term>>,
+    jitter: Jitter,
+) -> Election {
+    let elector = Elector::new(context.process.clone(), jitter.draw());
+    let lease = LeaderClient::new(
+        context.client.clone(),
+        &context.namespace,
+        context.process.clone(),
+    );
+    Election::new(
+        elector,
+        lease,
+        context.clock.clone(),
+        terms,
+        context.metrics.clone(),
+        context.board.heart("election"),
+        move || jitter.draw(),
+    )
+}
+
+/// Ready once the watches are in sync, leading or not: the one that takes over must not begin to
+/// look only then.
+async fn say_when_synced(context: Context) {
+    const PART: &str = "watches";
+    let mut cluster = context.cluster.clone();
+    let mut view = cluster.view();
+    while !view.synced {
+        let trouble: Vec<String> = view
+            .trouble
+            .iter()
+            .map(|(what, why)| format!("{what}: {why}"))
+            .collect();
+        let why = match trouble.as_slice() {
+            [] => "not in sync yet".to_owned(),
+            some => format!("not in sync yet ({})", some.join("; ")),
+        };
+        context.board.ready(PART, Err(why));
+        view = cluster.next().await;
+    }
+    context.board.ready(PART, Ok(()));
+    info!(
+        nodes = view.nodes.len(),
+        policies = view.policy_objects.len(),
+        "in sync"
+    );
+}

@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod health;
 pub mod http;
+pub mod jitter;
 pub mod listen;
 pub mod log;
 pub mod text;

@@ -1,0 +1,51 @@
+//! Numbers that spread what would else happen at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A row of numbers that differs between processes; nothing that must be secret or fair. Clones
+/// draw from the same row.
+#[derive(Debug, Clone)]
+pub struct Jitter {
+    seed: u64,
+    draws: Arc<AtomicU64>,
+}
+
+impl Jitter {
+    /// The row of a process by its random identity.
+    pub fn of(process: &str) -> Self {
+        Self {
+            seed: mix(0xcbf2_9ce4_8422_2325, process.bytes()),
+            draws: Arc::default(),
+        }
+    }
+
+    /// The next number in 0..1.
+    pub fn draw(&self) -> f64 {
+        let draw = self.draws.fetch_add(1, Ordering::Relaxed);
+        let hash = mix(self.seed, draw.to_le_bytes().into_iter());
+        f64::from(u32::try_from(hash >> 32).expect("32 bits are left")) / f64::from(u32::MAX)
+    }
+}
+
+/// FNV-1a.
+fn mix(start: u64, bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(start, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_stay_within_bounds_and_differ() {
+        let jitter = Jitter::of("a");
+        let draws: Vec<f64> = (0..1000).map(|_| jitter.draw()).collect();
+        assert!(draws.iter().all(|draw| (0.0..=1.0).contains(draw)));
+        let low = draws.iter().filter(|draw| **draw < 0.5).count();
+        assert!((300..700).contains(&low), "{low} of 1000 below a half");
+        assert_ne!(Jitter::of("b").draw().to_bits(), draws[0].to_bits());
+    }
+}
