@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 mod completions;
+mod controller;
 mod crds;
 mod demo;
 mod explain;
@@ -29,6 +30,8 @@ pub enum Command {
     Simulate(simulate::SimulateArgs),
     /// Prints the kinds that Dogwatch adds to a cluster (CustomResourceDefinitions)
     Crds,
+    /// Runs the controller: healer, policies' status, lock over HTTP
+    Controller(Box<controller::ControllerArgs>),
     /// Prints the Kubernetes manifests that install the coordinator
     Manifests(manifests::ManifestsArgs),
     /// Prints the completions of a shell
@@ -45,6 +48,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         Command::Demo(args) => demo::run(&args).await,
         Command::Simulate(args) => simulate::run(&args),
         Command::Crds => crds::run(),
+        Command::Controller(args) => controller::run(&cluster, *args).await,
         Command::Manifests(args) => manifests::run(&cluster, &args),
         Command::Completions(args) => completions::run(&args),
     }

@@ -1,0 +1,215 @@
+//! The flags of `dogwatch controller`. Source: specification §7.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use dogwatch_controller::lock::http;
+use dogwatch_controller::run::Component;
+use dogwatch_core::duration;
+use dogwatch_core::limit::Limit;
+use dogwatch_process::listen::Listen;
+use dogwatch_process::log::Format;
+
+/// What runs, and where it serves.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ControllerArgs {
+    /// What runs: healer, lock; separated by commas
+    #[arg(
+        long,
+        env = "DOGWATCH_COMPONENTS",
+        value_name = "NAMES",
+        default_value = "healer,lock",
+        value_delimiter = ',',
+        value_parser = part
+    )]
+    pub components: Vec<Part>,
+
+    /// How many nodes of a group may be out of service at once, where no policy says it
+    #[arg(
+        long,
+        env = "DOGWATCH_MAX_UNAVAILABLE",
+        value_name = "N|N%",
+        default_value = "1"
+    )]
+    pub max_unavailable: Limit,
+
+    /// How long a drain for the lock API may take, where no policy says it
+    #[arg(long, env = "DOGWATCH_DRAIN_TIMEOUT", value_name = "DURATION", default_value = "1h", value_parser = positive)]
+    pub drain_timeout: Duration,
+
+    /// Where the lock API is served; other addresses than loopback need a certificate
+    #[arg(
+        long,
+        env = "DOGWATCH_LOCK_LISTEN",
+        value_name = "IP:PORT",
+        default_value = "127.0.0.1:8080"
+    )]
+    pub lock_listen: SocketAddr,
+
+    /// Who may use the lock API: whom the cluster knows and allows, or, on loopback, everybody
+    #[arg(
+        long,
+        env = "DOGWATCH_LOCK_AUTH",
+        value_name = "WHO",
+        default_value = "kubernetes",
+        value_enum
+    )]
+    pub lock_auth: LockAuth,
+
+    /// The certificate of the lock API and of FleetLock (PEM); read again when it changes
+    #[arg(long, env = "DOGWATCH_LOCK_TLS_CERT", value_name = "PATH")]
+    pub lock_tls_cert: Option<PathBuf>,
+
+    /// Its private key (PEM)
+    #[arg(long, env = "DOGWATCH_LOCK_TLS_KEY", value_name = "PATH")]
+    pub lock_tls_key: Option<PathBuf>,
+
+    /// The authorities of client certificates (PEM), where such are taken
+    #[arg(long, env = "DOGWATCH_LOCK_CLIENT_CA", value_name = "PATH")]
+    pub lock_client_ca: Option<PathBuf>,
+
+    /// Where FleetLock is served, to clients that nobody checks; nowhere unless it is given
+    #[arg(long, env = "DOGWATCH_FLEETLOCK_LISTEN", value_name = "IP:PORT")]
+    pub fleetlock_listen: Option<SocketAddr>,
+
+    /// Cordons and drains the node of a FleetLock client
+    #[arg(long, env = "DOGWATCH_FLEETLOCK_DRAIN")]
+    pub fleetlock_drain: bool,
+
+    /// Where /metrics, /healthz and /readyz are served; port 0 is any, "off" is nowhere
+    #[arg(
+        long,
+        env = "DOGWATCH_LISTEN",
+        value_name = "HOST:PORT",
+        default_value = ":9421"
+    )]
+    pub listen: Listen,
+
+    /// How the log is written
+    #[arg(
+        long,
+        env = "DOGWATCH_LOG_FORMAT",
+        value_name = "FORMAT",
+        default_value = "text",
+        value_enum
+    )]
+    pub log_format: Format,
+}
+
+/// A part that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// What leads.
+    Healer,
+    /// The lock over HTTP.
+    Lock,
+}
+
+impl From<Part> for Component {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Healer => Component::Healer,
+            Part::Lock => Component::Lock,
+        }
+    }
+}
+
+/// `--lock-auth`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LockAuth {
+    /// By token or certificate; they need verb "lock" on rebootlocks.dogwatch.dev
+    Kubernetes,
+    /// Nobody is checked
+    None,
+}
+
+impl From<LockAuth> for http::LockAuth {
+    fn from(auth: LockAuth) -> Self {
+        match auth {
+            LockAuth::Kubernetes => http::LockAuth::Kubernetes,
+            LockAuth::None => http::LockAuth::None,
+        }
+    }
+}
+
+fn part(text: &str) -> Result<Part, String> {
+    match text {
+        "healer" => Ok(Part::Healer),
+        "lock" => Ok(Part::Lock),
+        "power" | "remediation" | "web" => Err(format!(
+            "{text} is not built yet: there are healer and lock"
+        )),
+        _ => Err("there are healer and lock".to_owned()),
+    }
+}
+
+fn positive(text: &str) -> Result<Duration, String> {
+    match duration::parse(text) {
+        Ok(Duration::ZERO) => Err("it must be longer than nothing".to_owned()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::Args;
+    use crate::command::Command;
+
+    fn parsed(flags: &[&str]) -> Result<ControllerArgs, String> {
+        let words = ["dogwatch", "controller"]
+            .into_iter()
+            .chain(flags.iter().copied());
+        let args = Args::try_parse_from(words).map_err(|error| error.to_string())?;
+        match args.command {
+            Command::Controller(args) => Ok(*args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_not_built_yet_is_refused_by_name() {
+        for name in ["power", "remediation", "web"] {
+            let error = parsed(&["--components", &format!("healer,{name}")]).unwrap_err();
+            assert!(
+                error.contains("--components") && error.contains("not built yet"),
+                "{error}"
+            );
+        }
+        assert!(
+            parsed(&["--components", "watchdog"])
+                .unwrap_err()
+                .contains("healer and lock")
+        );
+    }
+
+    #[test]
+    fn components_are_chosen_by_name() {
+        assert_eq!(parsed(&[]).unwrap().components, [Part::Healer, Part::Lock]);
+        assert_eq!(
+            parsed(&["--components=lock"]).unwrap().components,
+            [Part::Lock]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_and_the_flag_is_named() {
+        for (flag, value) in [
+            ("--max-unavailable", "0"),
+            ("--drain-timeout", "0s"),
+            ("--lock-listen", "8080"),
+            ("--lock-auth", "everybody"),
+            ("--fleetlock-listen", "localhost"),
+            ("--listen", "9421"),
+            ("--log-format", "xml"),
+        ] {
+            let error = parsed(&[&format!("{flag}={value}")]).unwrap_err();
+            assert!(error.contains(flag), "{error}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! `dogwatch controller`: what runs beside the coordinators, as a Deployment of two.
+
+mod args;
+
+use dogwatch_controller::lock::http::{self, TlsFiles};
+use dogwatch_controller::run::{Component, RunError, Setup};
+use dogwatch_core::name::GroupName;
+use dogwatch_core::reboot::Config;
+use dogwatch_process::clock::Clock;
+use dogwatch_process::log;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::info;
+
+pub use self::args::ControllerArgs;
+use crate::args::Cluster;
+use crate::exit::{Exit, Failure};
+
+/// Where the kernel gives away random UUIDs.
+const RANDOM_UUID: &str = "/proc/sys/kernel/random/uuid";
+
+/// Runs until it is told to stop.
+pub async fn run(cluster: &Cluster, args: ControllerArgs) -> Result<(), Failure> {
+    log::begin(args.log_format).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    let stop = stop()?;
+    let setup = prepare(cluster, args).await?;
+    info!(process = setup.process, "started");
+    dogwatch_controller::run::run(setup, stop)
+        .await
+        .map_err(|error| failure(&error))
+}
+
+/// Ready when SIGTERM or SIGINT has come.
+fn stop() -> Result<impl Future<Output = ()>, Failure> {
+    let mut terminated = listen(SignalKind::terminate())?;
+    let mut interrupted = listen(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = interrupted.recv() => {}
+        }
+    })
+}
+
+fn listen(kind: SignalKind) -> Result<Signal, Failure> {
+    let failed = |error| Failure::new(Exit::Failed, format!("cannot listen for signals: {error}"));
+    signal(kind).map_err(failed)
+}
+
+async fn prepare(cluster: &Cluster, args: ControllerArgs) -> Result<Setup, Failure> {
+    // A namespace is a DNS label, by the same rule as a group.
+    GroupName::new(cluster.namespace.as_str()).map_err(|error| {
+        let text = format!("namespace {:?}: {}", cluster.namespace, error.why);
+        Failure::new(Exit::Usage, text)
+    })?;
+    let lock = lock(&args)?;
+    let connection = dogwatch_k8s::connect_to(cluster.context.as_deref())
+        .await
+        .map_err(|error| Failure::connect(&error))?;
+    let process = std::fs::read_to_string(RANDOM_UUID).map_err(|error| {
+        Failure::new(Exit::Failed, format!("cannot read {RANDOM_UUID}: {error}"))
+    })?;
+    Ok(Setup {
+        client: connection.client,
+        namespace: cluster.namespace.clone(),
+        clock: Clock::system(),
+        flags: Config {
+            max_unavailable: args.max_unavailable,
+            drain_timeout: args.drain_timeout,
+            ..Config::default()
+        },
+        process: process.trim().to_owned(),
+        components: args.components.into_iter().map(Component::from).collect(),
+        listen: args.listen,
+        lock,
+    })
+}
+
+/// What is unsafe is refused before anything is touched.
+fn lock(args: &ControllerArgs) -> Result<http::Config, Failure> {
+    let usage = |error: http::StartError| Failure::new(Exit::Usage, words(&error));
+    let tls = TlsFiles::from_flags(
+        args.lock_tls_cert.clone(),
+        args.lock_tls_key.clone(),
+        args.lock_client_ca.clone(),
+    );
+    let config = http::Config {
+        tls: tls.map_err(usage)?,
+        fleetlock: args.fleetlock_listen,
+        fleetlock_drain: args.fleetlock_drain,
+        ..http::Config::new(args.lock_listen, args.lock_auth.into())
+    };
+    if args.components.contains(&args::Part::Lock) {
+        config.check().map_err(usage)?;
+    }
+    Ok(config)
+}
+
+fn failure(error: &RunError) -> Failure {
+    Failure::new(Exit::Failed, words(error))
+}
+
+fn words(error: &dyn std::error::Error) -> String {
+    dogwatch_k8s::error::in_words(error)
+}
