@@ -13,6 +13,13 @@ pub const API_LOCK: &str = "dogwatch.dev/api-lock";
 pub const LAST_REBOOT: &str = "dogwatch.dev/last-reboot";
 /// On a Node: leave our cordon in place after the reboot. Source: specification §2.5.
 pub const KEEP_CORDONED: &str = "dogwatch.dev/keep-cordoned";
+/// On a Node, and as a mark on its BareMetalHost: this reboot was handed over to the power
+/// controller (JSON). Source: specification §2.4.
+pub const ESCALATED: &str = "dogwatch.dev/escalated";
+/// On a BareMetalHost: the Node that it carries. Source: specification §4.1.
+pub const NODE: &str = "dogwatch.dev/node";
+/// On a BareMetalHost: reboot it, once. Source: metal3; specification §3.2.
+pub const METAL3_REBOOT: &str = "reboot.metal3.io";
 /// On a Lease: the holder's record (JSON), owned by the holder's own field manager.
 pub const HOLDER: &str = "dogwatch.dev/holder";
 /// On a Lease: whom the last holder called, first one first, separated by commas.

@@ -14,6 +14,7 @@ pub mod drain;
 pub mod error;
 pub mod fleet;
 pub mod leader;
+pub mod heal;
 pub mod lock;
 pub mod node;
 pub mod policy;

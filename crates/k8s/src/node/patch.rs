@@ -65,7 +65,7 @@ pub(crate) fn seconds(time: jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-fn merge_patch(node: &NodeSeen, patch: &NodePatch) -> Value {
+pub(crate) fn merge_patch(node: &NodeSeen, patch: &NodePatch) -> Value {
     let mut metadata = Map::new();
     metadata.insert("uid".into(), node.uid.clone().into());
     metadata.insert(
