@@ -107,8 +107,7 @@ async fn greet(stream: TcpStream, peer: SocketAddr, door: &Door) -> Option<Link>
 
 /// Serves requests until the client or its time is gone; what is still to be said to it.
 async fn serve(link: &Link, door: &Arc<Door>) -> Option<Bytes> {
-    let service =
-        service_fn(|request| Box::pin(answer(Arc::clone(door), link.clone(), request)));
+    let service = service_fn(|request| Box::pin(answer(Arc::clone(door), link.clone(), request)));
     let mut connection = http1::Builder::new()
         .header_read_timeout(None)
         .max_buf_size(LONGEST_HEADER)
@@ -141,7 +140,7 @@ async fn serve(link: &Link, door: &Arc<Door>) -> Option<Bytes> {
 /// hyper has answered what it could not parse, but for another protocol.
 fn farewell(link: &Link, error: &hyper::Error) -> Option<Bytes> {
     tracing::debug!(peer = %link.peer, %error, "a client's connection broke");
-    let other = error.is_parse() && error.to_string().contains("HTTP/2");
+    let other = error.is_parse() && error.to_string().contains("HTTP2");
     other.then(|| refusal("505 HTTP Version Not Supported", "use HTTP/1.1"))
 }
 

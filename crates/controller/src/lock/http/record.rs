@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use axum::response::Response;
 
+use crate::metrics::{Family, Metrics, Shape};
+
 /// A protocol, as a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
@@ -43,6 +45,40 @@ impl Record for Nobody {
     fn waiting(&self, _: usize) {}
 }
 
+static REQUESTS: Family = Family {
+    name: "dogwatch_lock_requests_total",
+    help: "Requests of the lock API and of FleetLock that came to their end, by answer.",
+    shape: Shape::Counter,
+};
+
+/// From an answer at once to a day in the queue.
+static DURATION: Family = Family {
+    name: "dogwatch_lock_request_duration_seconds",
+    help: "How long requests of the lock API and of FleetLock took, waiting included.",
+    shape: Shape::Seconds(&[
+        0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3_600.0, 21_600.0, 86_400.0,
+    ]),
+};
+
+static WAITING: Family = Family {
+    name: "dogwatch_lock_requests_waiting",
+    help: "Requests for the lock under way in this replica: waiting, or draining.",
+    shape: Shape::Gauge,
+};
+
+impl Record for Metrics {
+    fn answered(&self, protocol: Protocol, answer: &'static str, took: Duration) {
+        let protocol = ("protocol", protocol.as_str());
+        self.add(&REQUESTS, &[protocol, ("answer", answer)], 1);
+        self.observe(&DURATION, &[protocol], took);
+    }
+
+    fn waiting(&self, now: usize) {
+        let now = u32::try_from(now).unwrap_or(u32::MAX);
+        self.set(&WAITING, &[], f64::from(now));
+    }
+}
+
 /// The word for an answer, carried by the response.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Word(pub(super) &'static str);
@@ -74,5 +110,28 @@ impl Drop for Tally {
     fn drop(&mut self) {
         self.record
             .answered(self.protocol, self.answer, self.since.elapsed());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_counted_by_protocol_and_answer() {
+        let metrics = Metrics::default();
+        let record: &dyn Record = &metrics;
+        record.answered(Protocol::Api, "held", Duration::from_millis(50));
+        record.answered(Protocol::FleetLock, "gone", Duration::from_mins(2));
+        record.waiting(7);
+        let page = metrics.render();
+        for line in [
+            "dogwatch_lock_requests_total{protocol=\"api\",answer=\"held\"} 1",
+            "dogwatch_lock_requests_total{protocol=\"fleetlock\",answer=\"gone\"} 1",
+            "dogwatch_lock_request_duration_seconds_count{protocol=\"api\"} 1",
+            "dogwatch_lock_requests_waiting 7",
+        ] {
+            assert!(page.contains(line), "{page}");
+        }
     }
 }

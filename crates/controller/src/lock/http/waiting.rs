@@ -73,7 +73,7 @@ impl App {
         let reply = tokio::select! {
             // An answer that nobody is there to read any more is none: the lock takes it back.
             biased;
-            () = link.wire.gone() => Reply::new(Verdict::Gone, "the client went away"),
+            () = link.wire.gone() => Reply::new(Verdict::Gone, "the client went away, or said more than it may before its answer"),
             answer = self.service.lock(request) => answer.into(),
             () = self.ending.last_call(self.limits.last_call) => ends(),
             () = at_most(patience) => Reply::new(

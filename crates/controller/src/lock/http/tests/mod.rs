@@ -1,1 +1,12 @@
+//! The protocols before a small lock of our own; the real one is tested in `engine`.
 
+mod answers;
+mod clients;
+mod curl;
+mod fleetlock;
+mod kubernetes;
+mod many;
+mod rig;
+mod semaphore;
+mod shutdown;
+mod tls;

@@ -1,0 +1,161 @@
+//! Real tokens before a real API server.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use dogwatch_k8s::connect::connect_by;
+use dogwatch_testbed::ControlPlane;
+
+use super::rig::{Answer, Rig, config, post, within};
+use crate::lock::http::{KubernetesAccess, LockAuth};
+
+/// Who asks for locks (`pleb` may lock n1 alone, `operator` every host), and who serves them.
+const SETUP: &str = r#"
+apiVersion: v1
+kind: Namespace
+metadata: {name: lock-http}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: pleb, namespace: lock-http}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: operator, namespace: lock-http}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: server, namespace: lock-http}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: lock-n1}
+rules: [{apiGroups: [dogwatch.dev], resources: [rebootlocks], resourceNames: [n1], verbs: [lock]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: lock-all}
+rules: [{apiGroups: [dogwatch.dev], resources: [rebootlocks], verbs: [lock]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: lock-n1}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: lock-n1}
+subjects: [{kind: ServiceAccount, name: pleb, namespace: lock-http}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: lock-all}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: lock-all}
+subjects: [{kind: ServiceAccount, name: operator, namespace: lock-http}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: lock-http-server}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: system:auth-delegator}
+subjects: [{kind: ServiceAccount, name: server, namespace: lock-http}]
+"#;
+
+const NAMESPACE: &str = "lock-http";
+
+async fn token(plane: &ControlPlane, account: &str) -> String {
+    plane
+        .service_account_token(NAMESPACE, account, None)
+        .await
+        .unwrap()
+}
+
+async fn rig(kubeconfig: &Path) -> Rig {
+    let client = connect_by(kubeconfig).await.unwrap();
+    let access = Arc::new(KubernetesAccess::new(client));
+    Rig::with_access(config(LockAuth::Kubernetes), access).await
+}
+
+async fn call(rig: &Rig, path: &str, token: &str, host: &str) -> Answer {
+    let header = format!("authorization: Bearer {token}");
+    let form = format!("hostname={host}");
+    rig.raw(post(path, &[&header], &form)).await
+}
+
+async fn lock(rig: &Rig, token: &str, host: &str) -> u16 {
+    call(rig, "/api/v1/lock", token, host).await.status
+}
+
+#[tokio::test]
+async fn the_api_server_says_who_may_lock_which_host() {
+    let plane = dogwatch_testbed::shared().await;
+    plane
+        .run_kubectl(&["apply", "-f", "-"], SETUP)
+        .await
+        .unwrap();
+    let server = token(plane, "server").await;
+    let (pleb, operator) = (token(plane, "pleb").await, token(plane, "operator").await);
+    let rig = rig(&plane.kubeconfig_for(&server).unwrap()).await;
+    // A binding is known to the API server's authorizer a moment after it was made.
+    let bound = async { while lock(&rig, &operator, "n1").await == 403 {} };
+    within("the bindings work", bound).await;
+    let other = call(&rig, "/api/v1/unlock", &pleb, "n2").await;
+    assert_eq!(other.status, 403);
+    let words = "user \"system:serviceaccount:lock-http:pleb\" may not lock n2";
+    assert!(other.body.contains(words), "{other:?}");
+    for (path, token, host, status) in [
+        ("/api/v1/lock", &pleb, "n2", 403),
+        ("/api/v1/unlock", &pleb, "N1", 200),
+        ("/api/v1/lock", &pleb, "n1", 200),
+        ("/api/v1/unlock", &operator, "n1", 200),
+        ("/api/v1/lock", &server, "n1", 403),
+        ("/api/v1/lock", &"made.up.token".to_owned(), "n1", 401),
+    ] {
+        let answer = call(&rig, path, token, host).await;
+        assert_eq!(answer.status, status, "{path} {host} {answer:?}");
+    }
+    let elsewhere = [
+        "create",
+        "token",
+        "pleb",
+        "--namespace",
+        NAMESPACE,
+        "--audience",
+        "elsewhere",
+    ];
+    let elsewhere = plane.run_kubectl(&elsewhere, "").await.unwrap();
+    assert_eq!(lock(&rig, elsewhere.trim(), "n1").await, 401);
+    // Nothing is remembered here: a right that was taken away is gone when the API server says so.
+    plane
+        .run_kubectl(&["delete", "clusterrolebinding", "lock-n1"], "")
+        .await
+        .unwrap();
+    let gone = async { while lock(&rig, &pleb, "n1").await == 200 {} };
+    within("the right is gone", gone).await;
+}
+
+#[tokio::test]
+async fn a_server_that_may_not_ask_lets_nobody_in() {
+    let plane = dogwatch_testbed::shared().await;
+    plane
+        .run_kubectl(&["apply", "-f", "-"], SETUP)
+        .await
+        .unwrap();
+    let (pleb, operator) = (token(plane, "pleb").await, token(plane, "operator").await);
+    let rig = rig(&plane.kubeconfig_for(&pleb).unwrap()).await;
+    let answer = call(&rig, "/api/v1/lock", &operator, "n1").await;
+    assert_eq!(answer.status, 503);
+    assert!(
+        !answer.body.contains("serviceaccount"),
+        "the operator's to read: {answer:?}"
+    );
+}
+
+#[tokio::test]
+async fn nobody_gets_in_while_the_api_server_is_away() {
+    let plane = dogwatch_testbed::shared().await;
+    let here = fs::read_to_string(plane.kubeconfig()).unwrap();
+    let away = here.replace(&plane.url(), "https://127.0.0.1:1");
+    let file = plane.folder().join("away.kubeconfig");
+    fs::write(&file, away).unwrap();
+    let rig = rig(&file).await;
+    let answer = call(&rig, "/api/v1/lock", "some.token", "n1").await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.is_one_line() && answer.header("retry-after").is_some());
+}
