@@ -29,6 +29,16 @@ async fn install(control_plane: &ControlPlane) {
     let manifests = text(&dogwatch(control_plane, &["manifests"]));
     let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
     control_plane.run_kubectl(&apply, &manifests).await.unwrap();
+    // A kind that is new answers 429 for a second, until its storage is there; kubectl waits for it.
+    let established = [
+        "wait",
+        "--for=condition=established",
+        "--timeout=30s",
+        "crd/rebootpolicies.dogwatch.dev",
+    ];
+    control_plane.run_kubectl(&established, "").await.unwrap();
+    let listed = ["get", "rebootpolicies"];
+    control_plane.run_kubectl(&listed, "").await.unwrap();
 }
 
 /// What the account may do, by the API server's own word.

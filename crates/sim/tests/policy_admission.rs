@@ -37,6 +37,8 @@ async fn install(plane: &ControlPlane) {
         "crd/rebootpolicies.dogwatch.dev",
     ];
     plane.run_kubectl(&established, "").await.unwrap();
+    // A new kind answers 429 until its storage is there; kubectl waits for it.
+    plane.run_kubectl(&["get", "rp"], "").await.unwrap();
 }
 
 /// Asks whether it would be taken; nothing is stored. What is unknown is refused as kubectl has it.
