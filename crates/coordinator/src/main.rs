@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
@@ -13,16 +12,14 @@ use dogwatch_coordinator::http::{Board, Server};
 use dogwatch_coordinator::log;
 use dogwatch_coordinator::node_hands::NodeHands;
 use dogwatch_core::name::RunId;
-use dogwatch_core::reboot::{Config, OnGateTimeout};
+use dogwatch_core::reboot::Config;
 use dogwatch_k8s::{Client, Kind, node};
+use dogwatch_prometheus::Prometheus;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
 /// Where the kernel gives away random UUIDs.
 const RANDOM_UUID: &str = "/proc/sys/kernel/random/uuid";
-/// Defaults that no flag of the coordinator changes; a policy will. Source: specification §2.3, §2.5.
-const VOLUME_DETACH_TIMEOUT: Duration = Duration::from_mins(2);
-const GATE_TIMEOUT: Duration = Duration::from_mins(15);
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -101,6 +98,7 @@ async fn prepare(args: &Args) -> anyhow::Result<Agent> {
         run,
         clock: Clock::system(),
         hands: Box::new(hands),
+        gatekeeper: Arc::new(Prometheus::new(args.prometheus.settings())),
         heart: board.heart.clone(),
         watcher: Arc::new(board),
     }))
@@ -134,11 +132,9 @@ fn config(args: &Args) -> Config {
         max_unavailable: args.max_unavailable,
         drain_timeout: args.drain_timeout,
         on_drain_timeout: args.on_drain_timeout.into(),
-        volume_detach_timeout: VOLUME_DETACH_TIMEOUT,
         reboot_timeout: args.reboot_timeout,
         reboot_attempts: args.reboot_attempts,
         settle: args.settle,
-        gate_timeout: GATE_TIMEOUT,
-        on_gate_timeout: OnGateTimeout::Keep,
+        ..Config::default()
     }
 }

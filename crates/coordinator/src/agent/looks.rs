@@ -290,16 +290,19 @@ async fn attachments(eyes: Eyes, claims: Vec<String>) {
 async fn start_gates(eyes: Eyes, gates: Vec<Gate>) {
     loop {
         let taken = eyes.clock.now().mono;
-        let mut shut = Vec::new();
-        for gate in &gates {
-            shut.extend(match gate {
-                Gate::Pods { selector } => blocking_pods(&eyes, selector).await,
-                Gate::Prometheus(gate) => eyes.gatekeeper.prometheus(gate).await,
-            });
-        }
+        // All at once: the answer is as old as its first question, and each may take seconds.
+        let asked = gates.iter().map(|gate| shut_by(&eyes, gate));
+        let shut = futures::future::join_all(asked).await.concat();
         let gates = gates.clone();
         eyes.tell(Fact::StartGates(StartGatesSeen { gates, shut, taken }));
         tokio::time::sleep(ASK_GATES_AGAIN).await;
+    }
+}
+
+async fn shut_by(eyes: &Eyes, gate: &Gate) -> Vec<String> {
+    match gate {
+        Gate::Pods { selector } => blocking_pods(eyes, selector).await,
+        Gate::Prometheus(gate) => eyes.gatekeeper.prometheus(gate).await,
     }
 }
 

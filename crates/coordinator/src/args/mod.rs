@@ -5,6 +5,7 @@
 //! **Promises:** what is wrong is refused here, before anything is touched, naming the flag and
 //! what to write instead; [`Args::parse`] then ends the process with code 2.
 
+mod prometheus;
 mod values;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot::OnTimeout;
 pub use dogwatch_process::listen::Listen;
 
+pub use self::prometheus::PrometheusArgs;
 pub use self::values::Words;
 use self::values::{absolute, duration, limit, namespace, node_name, positive, words};
 use crate::host::reboot::{Method, PID_1, Reboot};
@@ -103,6 +105,10 @@ pub struct Args {
     /// How long the Node must be Ready after the boot before it is uncordoned
     #[arg(long, env = "DOGWATCH_SETTLE", value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub settle: Duration,
+
+    /// What gates of policies need to ask a Prometheus
+    #[command(flatten)]
+    pub prometheus: PrometheusArgs,
 
     /// Where /metrics, /healthz and /readyz are served; port 0 is any, "off" is nowhere
     #[arg(

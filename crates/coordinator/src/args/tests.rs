@@ -4,6 +4,7 @@ use super::*;
 
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
+use dogwatch_prometheus::Settings;
 
 fn parse(flags: &[&str]) -> Result<Args, clap::Error> {
     let name = ["dogwatch-coordinator", "--node-name", "n1"];
@@ -37,6 +38,7 @@ fn the_defaults_are_the_specifications() {
     assert_eq!(args.reboot_timeout, Duration::from_mins(30));
     assert_eq!(args.reboot_attempts, 2);
     assert_eq!(args.settle, Duration::from_secs(30));
+    assert_eq!(args.prometheus.settings(), Settings::default());
     assert_eq!(args.listen.to_string(), ":9420");
     assert_eq!(args.log_format, Format::Text);
 }
@@ -60,6 +62,9 @@ fn every_flag_of_the_specification_is_there_with_its_variable() {
         "reboot-timeout",
         "reboot-attempts",
         "settle",
+        "prometheus-ca-file",
+        "prometheus-token-file",
+        "prometheus-token-origin",
         "listen",
         "log-format",
     ];
@@ -140,6 +145,30 @@ fn what_is_wrong_names_the_flag_and_what_to_write() {
         assert!(text.contains(flags[0]), "{text}");
         assert!(text.contains(says), "{text}");
     }
+}
+
+#[test]
+fn a_token_for_prometheus_needs_the_one_place_where_it_may_go() {
+    let file = ["--prometheus-token-file", "/run/token"];
+    let origin = ["--prometheus-token-origin", "https://prom:9090"];
+    let args = parse(&[file, origin].concat()).unwrap();
+    let token = args.prometheus.settings().token.unwrap();
+    assert_eq!(token.file, PathBuf::from("/run/token"));
+    assert_eq!(token.origin.to_string(), "https://prom:9090");
+    assert!(refused(&file).contains("--prometheus-token-origin"));
+    assert!(refused(&origin).contains("--prometheus-token-file"));
+    for (origin, says) in [
+        ("http://prom:9090", "https only"),
+        ("https://prom/prometheus", "only scheme, host and port"),
+        ("prom:9090", "begin with http"),
+    ] {
+        let text = refused(&["--prometheus-token-origin", origin, file[0], file[1]]);
+        assert!(
+            text.contains("--prometheus-token-origin") && text.contains(says),
+            "{text}"
+        );
+    }
+    assert!(refused(&["--prometheus-ca-file", "ca.pem"]).contains("absolute path"));
 }
 
 #[test]

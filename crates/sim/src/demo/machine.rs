@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use dogwatch_coordinator::agent::{Agent, CannotAsk, Setup, Watcher};
-use dogwatch_coordinator::args::{Args, Listen, OnDrainTimeout, RebootMethod, Words};
+use dogwatch_coordinator::args::{
+    Args, Listen, OnDrainTimeout, PrometheusArgs, RebootMethod, Words,
+};
 use dogwatch_coordinator::clock::Clock as ProcessClock;
 use dogwatch_coordinator::health::Heart;
 use dogwatch_coordinator::host::sentinel::{self, SentinelError};
@@ -164,6 +166,7 @@ impl MachineConfig {
             reboot_timeout: self.config.reboot_timeout,
             reboot_attempts: self.config.reboot_attempts,
             settle: self.config.settle,
+            prometheus: PrometheusArgs::default(),
             listen: Listen::Off,
             log_format: Format::Text,
         }
