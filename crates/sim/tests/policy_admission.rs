@@ -609,6 +609,17 @@ async fn what_is_taken_is_understood() {
 }
 
 #[tokio::test]
+async fn the_example_of_the_docs_is_taken() {
+    client().await;
+    let docs = include_str!("../../../docs/reboot-policy.md");
+    let (_, rest) = docs.split_once("```yaml\n").unwrap();
+    let (example, _) = rest.split_once("```").unwrap();
+    let plane = dogwatch_testbed::shared().await;
+    let create = ["create", "--dry-run=server", "--validate=strict", "-f", "-"];
+    plane.run_kubectl(&create, example).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_pause_without_a_reason_says_so() {
     let stored = admitted(&client().await, "workers", &json!({ "paused": {} }))
         .await
