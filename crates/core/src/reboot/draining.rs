@@ -271,7 +271,8 @@ fn force(ctx: &Context<'_>, record: &Record, text: &str) -> Step {
     .warn()
 }
 
-fn left(progress: &Progress) -> String {
+/// What is left of a drain under way, in words.
+pub fn left(progress: &Progress) -> String {
     let left = pods_left(progress);
     match progress.trouble.as_slice() {
         [] => left,
@@ -318,7 +319,8 @@ fn budget(numbers: &crate::drain::BudgetNumbers) -> String {
     )
 }
 
-fn dropped(progress: &Progress) -> String {
+/// The pods that a drain gave up on, each with the answer.
+pub fn dropped(progress: &Progress) -> String {
     let each = progress
         .dropped
         .iter()

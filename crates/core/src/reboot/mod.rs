@@ -25,6 +25,7 @@ mod undo;
 mod waiting;
 
 pub use action::{Action, Look, NodePatch, RecordChange};
+pub use draining::{dropped as drain_dropped, left as drain_left};
 pub use group::{group_of_lease, lock_group};
 pub(crate) use instead::{Instead, decide_instead};
 pub use record::{

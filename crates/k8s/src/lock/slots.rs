@@ -65,6 +65,11 @@ impl Slots {
         None
     }
 
+    /// Takes in what a list or the answer to a write showed, in whatever order they come.
+    pub fn saw(&mut self, lease: LeaseSeen, now: Now) {
+        self.put(lease, now);
+    }
+
     fn put(&mut self, lease: LeaseSeen, now: Now) {
         let lease = seen_again(self.seen.get(&lease.name), lease, now);
         self.seen.insert(lease.name.clone(), lease);

@@ -16,6 +16,7 @@
 //! [`HolderId::api`]: super::HolderId::api
 //! [`HolderId::fleetlock`]: super::HolderId::fleetlock
 
+mod drain;
 mod hold;
 mod leave;
 mod name;
@@ -23,6 +24,7 @@ mod node;
 mod queue;
 mod record;
 
+pub use drain::{DrainStep, Draining, drain};
 pub use hold::{HoldSeen, HoldStep, hold};
 pub use leave::{LeaveSeen, LeaveStep, Suspect, Who, leave};
 pub use name::{answered, fleetlock_group, is_answered, request_process, request_run};
