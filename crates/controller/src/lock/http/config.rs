@@ -113,7 +113,8 @@ pub struct Limits {
     /// Requests for the lock under way, of both protocols together.
     pub waiters: usize,
     /// From the signal to end until those that still wait are dropped. The lock answers them earlier, when
-    /// it has given back what was won. 5 s are left for writing, and 5 s of the 25 s to the rest of the process.
+    /// it has given back what was won. 3 s more are left for writing: 18 s in all, below what
+    /// [`FINISH_WITHIN`](crate::run::FINISH_WITHIN) leaves to components.
     pub last_call: Duration,
     /// Open connections of one listener. More wait to be accepted: with as many waiters as may be there is
     /// room for as many others.

@@ -23,7 +23,7 @@ use crate::lock::service::LockService;
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// From the last answers to the end of the last connection.
-const LAST_WRITES: Duration = Duration::from_secs(5);
+const LAST_WRITES: Duration = Duration::from_secs(3);
 
 /// Descriptors for everything else in the process.
 const OTHER_FILES: u64 = 1_024;
@@ -38,7 +38,7 @@ pub struct Parts {
     pub record: Arc<dyn Record>,
 }
 
-/// Takes the sockets and serves until `shutdown` is ready, and then for up to 20 s more: waiting calls are
+/// Takes the sockets and serves until `shutdown` is ready, and then for up to 18 s more: waiting calls are
 /// answered by the lock (which should hear of the shutdown too), or dropped after [`Limits::last_call`].
 pub async fn serve(
     config: Config,

@@ -193,7 +193,10 @@ async fn a_body_without_end_is_refused_before_it_is_read() {
 #[tokio::test]
 async fn what_is_no_request_is_refused_with_a_line() {
     let rig = Rig::open().await;
-    let long_path = format!("POST /{} HTTP/1.1\r\nhost: it\r\n\r\n", "a".repeat(15_000));
+    let long_path = format!(
+        "POST /{} HTTP/1.1\r\nhost: it\r\nconnection: close\r\n\r\n",
+        "a".repeat(15_000)
+    );
     let long_header = format!("POST / HTTP/1.1\r\nx: {}\r\n\r\n", "a".repeat(40_000));
     let many_headers = format!("POST / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(200));
     for (request, statuses) in [
