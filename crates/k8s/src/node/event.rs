@@ -118,7 +118,7 @@ fn event_name(node: &str, event: &Event, node_uid: &str, episode: &str) -> Strin
     format!("{}.{digest}", node.trim_end_matches(['.', '-']))
 }
 
-fn shortened(message: &str) -> String {
+pub(crate) fn shortened(message: &str) -> String {
     if message.len() <= LONGEST_MESSAGE {
         return message.to_owned();
     }
