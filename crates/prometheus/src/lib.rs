@@ -5,7 +5,7 @@
 //! **Promises:** a gate is open on one thing only: a whole answer, in time, that says "no results".
 //! Whatever else happens keeps it shut, and is said together with what to do. The token goes to one
 //! origin, over TLS, and into no text. Between two questions nothing is kept: no connection, no
-//! certificate, no token. Why so: `docs/design/0008-prometheus-gates.md`.
+//! certificate, no token. Why so: `docs/design/0009-prometheus-gates.md`.
 
 mod address;
 mod alerts;
