@@ -1,6 +1,7 @@
 //! Who asks, and whether they may.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -15,8 +16,8 @@ use super::config::LockAuth;
 /// Checks asked of the API server at once. More wait: somebody with made-up tokens shall not flood it.
 const CHECKS_AT_ONCE: usize = 32;
 
-/// Longer than any token that fits the header.
-const LONGEST_TOKEN: usize = 16 * 1024;
+/// How long a request waits for its turn to be checked: with an API server that answers, much less.
+const TURN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Who says who somebody is and what they may do.
 pub trait Access: Send + Sync + 'static {
@@ -56,9 +57,13 @@ pub(super) type CertificateOwner = Option<Result<Caller, String>>;
 
 /// What a request shows before it is checked.
 pub(super) enum Credentials {
-    /// Nothing is asked for.
     NotNeeded,
+    Shown(Shown),
+}
+
+pub(super) enum Shown {
     Token(String),
+    /// Was verified with the connection.
     Certificate(Caller),
 }
 
@@ -83,17 +88,20 @@ impl Guard {
         headers: &HeaderMap,
         certificate: &CertificateOwner,
     ) -> Result<Credentials, Reply> {
-        match self.auth {
-            LockAuth::None => Ok(Credentials::NotNeeded),
-            LockAuth::Kubernetes => match (token(headers)?, certificate) {
-                (Some(token), _) => Ok(Credentials::Token(token)),
-                (None, Some(Ok(caller))) => Ok(Credentials::Certificate(caller.clone())),
-                (None, Some(Err(why))) => Err(unknown(why)),
-                (None, None) => Err(unknown(
-                    "send a bearer token (Authorization: Bearer TOKEN) or a client certificate",
-                )),
-            },
+        if self.auth == LockAuth::None {
+            return Ok(Credentials::NotNeeded);
         }
+        let shown = match (token(headers)?, certificate) {
+            (Some(token), _) => Shown::Token(token),
+            (None, Some(Ok(caller))) => Shown::Certificate(caller.clone()),
+            (None, Some(Err(why))) => return Err(unknown(why)),
+            (None, None) => {
+                let line =
+                    "send a bearer token (Authorization: Bearer TOKEN) or a client certificate";
+                return Err(unknown(line));
+            }
+        };
+        Ok(Credentials::Shown(shown))
     }
 
     /// Who it is that may lock this host, in words for the log.
@@ -102,15 +110,12 @@ impl Guard {
         credentials: Credentials,
         host: &str,
     ) -> Result<String, Reply> {
-        let _turn = self.checks.acquire().await;
-        let caller = match credentials {
-            Credentials::NotNeeded => return Ok("anybody on loopback".to_owned()),
-            Credentials::Certificate(caller) => caller,
-            Credentials::Token(token) => {
-                let owner = self.access.owner(token).await.map_err(|e| away(&e))?;
-                owner.ok_or_else(|| unknown("the API server does not know this token"))?
-            }
+        let Credentials::Shown(shown) = credentials else {
+            return Ok("anybody on loopback".to_owned());
         };
+        let turn = tokio::time::timeout(TURN_WITHIN, self.checks.acquire());
+        let _turn = turn.await.map_err(|_| cannot_check())?;
+        let caller = self.caller(shown).await?;
         let may = self.access.may_lock(caller.clone(), host.to_owned());
         if may.await.map_err(|e| away(&e))? {
             return Ok(caller.to_string());
@@ -119,6 +124,16 @@ impl Guard {
             "{caller} may not lock {host}: this needs verb lock on rebootlocks.dogwatch.dev, named {host}"
         );
         Err(Reply::new(Verdict::Forbidden, line))
+    }
+
+    async fn caller(&self, shown: Shown) -> Result<Caller, Reply> {
+        match shown {
+            Shown::Certificate(caller) => Ok(caller),
+            Shown::Token(token) => {
+                let owner = self.access.owner(token).await.map_err(|e| away(&e))?;
+                owner.ok_or_else(|| unknown("the API server does not know this token"))
+            }
+        }
     }
 }
 
@@ -137,7 +152,7 @@ fn token(headers: &HeaderMap) -> Result<Option<String>, Reply> {
         .and_then(|text| text.split_once(' '))
         .unwrap_or_default();
     let token = token.trim();
-    let fits = !token.is_empty() && token.len() <= LONGEST_TOKEN && !token.contains(' ');
+    let fits = !token.is_empty() && !token.contains(' ');
     if scheme.eq_ignore_ascii_case("bearer") && fits {
         return Ok(Some(token.to_owned()));
     }
@@ -159,6 +174,10 @@ fn away(error: &Error) -> Reply {
         error = error.in_words(),
         "cannot ask the API server who may use the lock API"
     );
+    cannot_check()
+}
+
+fn cannot_check() -> Reply {
     Reply::new(
         Verdict::Unavailable,
         "cannot check who you are or what you may do: the API server does not answer as it should; nothing was changed, try again",

@@ -20,7 +20,7 @@ pub(super) struct LockForm {
 pub(super) async fn lock_form(content_type: Option<&str>, body: Bytes) -> Result<LockForm, Reply> {
     let mut fields = Fields::read(content_type, body).await?;
     let host = hostname(fields.take("hostname")?)?;
-    let wait = wait(fields.take("wait")?)?;
+    let wait = wait(fields.take("wait")?.as_deref())?;
     fields.nothing_else("hostname and wait")?;
     Ok(LockForm { host, wait })
 }
@@ -51,8 +51,8 @@ fn hostname(text: Option<String>) -> Result<String, Reply> {
     Ok(name.into())
 }
 
-fn wait(text: Option<String>) -> Result<bool, Reply> {
-    match text.as_deref() {
+fn wait(text: Option<&str>) -> Result<bool, Reply> {
+    match text {
         None | Some("true") => Ok(true),
         Some("false") => Ok(false),
         Some(other) => Err(malformed(format!(

@@ -159,7 +159,7 @@ impl Ending {
     /// Ready once it was told. A sender that is gone ends nothing: the server that had it is gone too.
     pub(super) async fn begun(&self) {
         if self.0.clone().wait_for(|begun| *begun).await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

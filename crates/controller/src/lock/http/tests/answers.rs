@@ -32,97 +32,108 @@ fn typed(path: &str, kind: &str, body: &str, status: u16, word: &'static str) ->
     (text, status, word)
 }
 
+/// What is sent as the form, the status, and a word of the answer, of both calls.
+const FORMS: &[(&str, u16, &str)] = &[
+    ("", 400, "hostname is missing"),
+    ("hostname", 400, "it is empty"),
+    ("hostname=", 400, "it is empty"),
+    ("host=n1", 400, "hostname is missing"),
+    ("hostname=n1&hostname=n1", 400, "hostname is there twice"),
+    ("hostname=n_1", 400, "a DNS name has"),
+    ("hostname=n1.", 400, "a DNS name has"),
+    ("hostname=-n1", 400, "a DNS name has"),
+    ("hostname=n1%0A", 400, "a DNS name has"),
+    ("hostname=%ff%fe", 400, "a DNS name has"),
+    ("hostname=..%2f..%2fnodes", 400, "a DNS name has"),
+    ("hostname=n1&hots=n2", 400, "unknown field \"hots\""),
+    (
+        "hostname=foreign",
+        403,
+        "user \"alice\" may not lock foreign",
+    ),
+    ("hostname=unavailable", 503, ""),
+    ("hostname=refused", 409, ""),
+];
+
+/// Headers beside a good form.
+const HEADERS: &[(&[&str], u16, &str)] = &[
+    (
+        &[TOKEN, "content-encoding: gzip"],
+        415,
+        "without a content encoding",
+    ),
+    (&[TOKEN, "origin: https://example.org"], 403, "web pages"),
+    (&[], 401, "send a bearer token"),
+    (
+        &["authorization: Basic Ym9iOmJvYg=="],
+        401,
+        "no other scheme",
+    ),
+    (&["authorization: Bearer"], 401, "no other scheme"),
+    (&["authorization: Bearer two words"], 401, "no other scheme"),
+    (&[TOKEN, TOKEN], 401, "more than one"),
+    (
+        &["authorization: Bearer nobodys"],
+        401,
+        "does not know this token",
+    ),
+    (
+        &["authorization: Bearer while-away"],
+        503,
+        "does not answer",
+    ),
+];
+
+/// Types of a body, and the body.
+const TYPES: &[(&str, &str, u16, &str)] = &[
+    ("", "hostname=n1", 415, "a body without a type"),
+    (
+        "content-type: application/json\r\n",
+        "{}",
+        415,
+        "send a form",
+    ),
+    (
+        "content-type: multipart/form-data\r\n",
+        "",
+        400,
+        "no boundary",
+    ),
+    (
+        "content-type: multipart/form-data; boundary=b\r\n",
+        "--b\r\nhalf",
+        400,
+        "cannot be read",
+    ),
+];
+
 /// Bad and good requests that both calls answer alike.
 fn of_both(path: &'static str) -> Vec<Case> {
     let long = format!("hostname={}", "a".repeat(254));
     let label = format!("hostname={}.example", "a".repeat(64));
     let huge = format!("hostname={}", "a".repeat(64 * 1024));
-    vec![
-        form(path, "", 400, "hostname is missing"),
-        form(path, "hostname", 400, "it is empty"),
-        form(path, "hostname=", 400, "it is empty"),
-        form(path, "host=n1", 400, "hostname is missing"),
-        form(
-            path,
-            "hostname=n1&hostname=n1",
-            400,
-            "hostname is there twice",
-        ),
-        form(path, "hostname=n_1", 400, "a DNS name has"),
-        form(path, "hostname=n1.", 400, "a DNS name has"),
-        form(path, "hostname=-n1", 400, "a DNS name has"),
-        form(path, "hostname=n1%0A", 400, "a DNS name has"),
-        form(path, "hostname=%ff%fe", 400, "a DNS name has"),
-        form(path, "hostname=..%2f..%2fnodes", 400, "a DNS name has"),
+    let mut all = vec![
         form(path, &long, 400, "longer than 253 bytes"),
         form(path, &label, 400, "longer than 63 bytes"),
-        form(path, "hostname=n1&hots=n2", 400, "unknown field \"hots\""),
-        form(&format!("{path}?hostname=n1"), "", 400, "into the body"),
         form(path, &huge, 413, "longer than 64 KiB"),
-        typed(path, "", "hostname=n1", 415, "a body without a type"),
-        typed(
-            path,
-            "content-type: application/json\r\n",
-            "{}",
-            415,
-            "send a form",
-        ),
-        typed(
-            path,
-            "content-type: multipart/form-data\r\n",
-            "",
-            400,
-            "no boundary",
-        ),
-        typed(
-            path,
-            "content-type: multipart/form-data; boundary=b\r\n",
-            "--b\r\nhalf",
-            400,
-            "cannot be read",
-        ),
-        with(
-            path,
-            &[TOKEN, "content-encoding: gzip"],
-            415,
-            "without a content encoding",
-        ),
-        with(
-            path,
-            &[TOKEN, "origin: https://example.org"],
-            403,
-            "web pages",
-        ),
-        with(path, &[], 401, "send a bearer token"),
-        with(
-            path,
-            &["authorization: Basic Ym9iOmJvYg=="],
-            401,
-            "no other scheme",
-        ),
-        with(path, &["authorization: Bearer"], 401, "no other scheme"),
-        with(path, &[TOKEN, TOKEN], 401, "more than one"),
-        with(
-            path,
-            &["authorization: Bearer nobodys"],
-            401,
-            "does not know this token",
-        ),
-        with(
-            path,
-            &["authorization: Bearer while-away"],
-            503,
-            "does not answer",
-        ),
-        form(
-            path,
-            "hostname=foreign",
-            403,
-            "user \"alice\" may not lock foreign",
-        ),
-        form(path, "hostname=unavailable", 503, ""),
-        form(path, "hostname=refused", 409, ""),
-    ]
+        form(&format!("{path}?hostname=n1"), "", 400, "into the body"),
+    ];
+    all.extend(
+        FORMS
+            .iter()
+            .map(|(text, status, word)| form(path, text, *status, word)),
+    );
+    all.extend(
+        HEADERS
+            .iter()
+            .map(|(headers, status, word)| with(path, headers, *status, word)),
+    );
+    all.extend(
+        TYPES
+            .iter()
+            .map(|(kind, body, status, word)| typed(path, kind, body, *status, word)),
+    );
+    all
 }
 
 fn cases() -> Vec<(&'static str, Case)> {

@@ -71,7 +71,7 @@ async fn a_client_that_talks_on_while_it_waits_is_cut_off() {
     rig.lock
         .until("waits", |state| state.queue.len() == 1)
         .await;
-    stream.write_all(&[b'x'; 64 * 1024]).await.unwrap();
+    stream.write_all(&vec![b'x'; 64 * 1024]).await.unwrap();
     rig.lock
         .until("is cut off", |state| state.queue.is_empty())
         .await;

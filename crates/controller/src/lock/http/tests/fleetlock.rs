@@ -112,13 +112,22 @@ async fn a_request_is_held_open_until_the_lock_is_free_but_not_until_its_client_
     );
 }
 
+const BODIES: [&str; 7] = [
+    "",
+    "{",
+    "[]",
+    "\"\"",
+    "{}",
+    r#"{"client_params":{}}"#,
+    r#"{"client_params":{"id":"a","id":"b","group":"default"}}"#,
+];
+
 #[tokio::test]
 async fn what_is_no_fleetlock_request_changes_nothing_and_has_a_kind() {
     let (rig, address) = rig(|_| {}).await;
     let good = identity(ID, "default");
     let long = identity(&"a".repeat(254), "default");
     let huge = identity(&"a".repeat(70_000), "default");
-    let twice = r#"{"client_params":{"id":"a","id":"b","group":"default"}}"#;
     let cases = [
         (request("/v1/pre-reboot", "", &good), 400, "missing_header"),
         (
@@ -144,27 +153,19 @@ async fn what_is_no_fleetlock_request_changes_nothing_and_has_a_kind() {
         ),
     ];
     let bodies = [
-        "",
-        "{",
-        "[]",
-        "\"\"",
-        "{}",
-        r#"{"client_params":{}}"#,
-        twice,
-        &identity("", "default"),
-        &identity("a", ""),
-        &identity("a b", "default"),
-        &identity("\u{e9}", "default"),
-        &identity("a", "de/fault"),
-        &identity("a", "de fault"),
-        &long,
+        identity("", "default"),
+        identity("a", ""),
+        identity("a b", "default"),
+        identity("\u{e9}", "default"),
+        identity("a", "de/fault"),
+        identity("a", "de fault"),
+        long,
     ]
-    .map(|body| {
-        (
-            request("/v1/steady-state", PROTOCOL, body),
-            400,
-            "malformed_request",
-        )
+    .into_iter()
+    .chain(BODIES.map(str::to_owned));
+    let bodies = bodies.map(|body| {
+        let request = request("/v1/steady-state", PROTOCOL, &body);
+        (request, 400, "malformed_request")
     });
     for (request, status, word) in cases.into_iter().chain(bodies) {
         let answer = raw(address, &request).await;

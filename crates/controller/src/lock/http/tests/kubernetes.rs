@@ -11,7 +11,7 @@ use super::rig::{Answer, Rig, config, post, within};
 use crate::lock::http::{KubernetesAccess, LockAuth};
 
 /// Who asks for locks (`pleb` may lock n1 alone, `operator` every host), and who serves them.
-const SETUP: &str = r#"
+const SETUP: &str = r"
 apiVersion: v1
 kind: Namespace
 metadata: {name: lock-http}
@@ -55,7 +55,7 @@ kind: ClusterRoleBinding
 metadata: {name: lock-http-server}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: system:auth-delegator}
 subjects: [{kind: ServiceAccount, name: server, namespace: lock-http}]
-"#;
+";
 
 const NAMESPACE: &str = "lock-http";
 

@@ -22,10 +22,8 @@ pub const LOOPBACK: &str = "127.0.0.1:0";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
-        Ok(done) => done,
-        Err(_) => panic!("{what}: not within {PATIENCE:?}"),
-    }
+    let done = tokio::time::timeout(PATIENCE, future).await;
+    done.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"))
 }
 
 pub fn config(auth: LockAuth) -> Config {
@@ -151,10 +149,10 @@ impl Rig {
 
 /// A form, after which the connection is closed.
 pub fn post(path: &str, headers: &[&str], form: &str) -> String {
-    let more: String = headers
-        .iter()
-        .map(|header| format!("{header}\r\n"))
-        .collect();
+    let mut more = headers.join("\r\n");
+    if !headers.is_empty() {
+        more.push_str("\r\n");
+    }
     format!(
         "POST {path} HTTP/1.1\r\nhost: it\r\nconnection: close\r\n{more}\
          content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n\r\n{form}",

@@ -44,7 +44,7 @@ impl Authority {
     /// A server's, at `NAME.crt` and `NAME.key`.
     fn server(&self, name: &str) {
         let names = vec!["127.0.0.1".to_owned()];
-        self.sign(name, CertificateParams::new(names).unwrap());
+        self.sign(name, &CertificateParams::new(names).unwrap());
     }
 
     /// A client's: its common names and its organizations.
@@ -60,10 +60,10 @@ impl Authority {
                 .push(DnType::OrganizationName, *group);
         }
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.sign(name, params);
+        self.sign(name, &params);
     }
 
-    fn sign(&self, name: &str, params: CertificateParams) {
+    fn sign(&self, name: &str, params: &CertificateParams) {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         fs::write(self.path(&format!("{name}.crt")), certificate.pem()).unwrap();
