@@ -301,3 +301,45 @@ async fn a_request_that_is_refused_never_reaches_the_lock() {
     }
     assert_eq!(*rig.lock.asked.lock().unwrap(), []);
 }
+
+#[test]
+fn the_book_has_every_answer_with_its_word() {
+    const BOOK: &str = include_str!("../../../../../../docs/lock-api.md");
+    use crate::lock::http::answer::Verdict;
+    // A new verdict does not compile into `status` without a thought; here it is added by hand.
+    let verdicts = [
+        Verdict::Held,
+        Verdict::Busy,
+        Verdict::DrainFailed,
+        Verdict::Refused,
+        Verdict::TooMany,
+        Verdict::Unavailable,
+        Verdict::Free,
+        Verdict::UnlockFailed,
+        Verdict::Malformed,
+        Verdict::Unauthenticated,
+        Verdict::Forbidden,
+        Verdict::NoSuchPath,
+        Verdict::WrongMethod,
+        Verdict::Slow,
+        Verdict::TooLarge,
+        Verdict::UnknownType,
+    ];
+    let rows = verdicts.map(|verdict| {
+        let (status, word) = (verdict.status().as_u16(), verdict.word());
+        format!("| {status} | `{word}` |")
+    });
+    for row in &rows {
+        assert!(BOOK.contains(row), "{row}");
+    }
+    let written = BOOK
+        .lines()
+        .filter(|line| line.starts_with("| ") && line[2..].starts_with(char::is_numeric));
+    assert_eq!(
+        written.filter(|line| line.contains('`')).count(),
+        rows.len()
+    );
+    for word in [Verdict::NoHeader, Verdict::Gone].map(Verdict::word) {
+        assert!(BOOK.contains(&format!("`{word}`")), "{word}");
+    }
+}
