@@ -42,7 +42,7 @@ impl World {
             .create(&PostParams::default(), &crd)
             .await
             .unwrap();
-        self.until_listed(|answer| answer.is_ok()).await;
+        self.until_listed(Result::is_ok).await;
     }
 
     pub async fn take_the_kind_out(&self) {
