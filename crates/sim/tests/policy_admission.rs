@@ -474,7 +474,7 @@ async fn too_much_is_refused() {
     let client = client().await;
     let window = json!({ "days": ["Mon"] });
     let gate = json!({ "pods": { "selector": { "matchLabels": { "a": "b" } } } });
-    let dates: Vec<String> = (0..200).map(|day| format!("2{:03}-01-01", day)).collect();
+    let dates: Vec<String> = (0..200).map(|day| format!("2{day:03}-01-01")).collect();
     for (spec, field) in [
         (json!({ "windows": vec![window; 17] }), "spec.windows"),
         (json!({ "gates": vec![gate; 17] }), "spec.gates"),
