@@ -63,11 +63,8 @@ fn unstarted(ctx: &Context<'_>, record: &Record) -> Step {
             since: ctx.now.wall,
             ..record.clone()
         };
-        return draining::look(
-            ctx,
-            record,
-            Step::new(reason::REBOOTING, text).patch(ctx, again),
-        );
+        let step = Step::new(reason::REBOOTING, text).patch(ctx, again);
+        return in_sight(ctx, record, step);
     }
     let text = format!("{}; starting the reboot command", record.message);
     let step = Step::new(reason::REBOOTING, text)
@@ -75,7 +72,17 @@ fn unstarted(ctx: &Context<'_>, record: &Record) -> Step {
         .act(Action::Reboot {
             attempt: record.attempts,
         });
-    draining::look(ctx, record, step)
+    in_sight(ctx, record, step)
+}
+
+/// Keeps in sight what the last check went by: what is not looked at is forgotten, and the check
+/// would begin anew.
+fn in_sight(ctx: &Context<'_>, record: &Record, step: Step) -> Step {
+    let step = draining::look(ctx, record, step);
+    if record.attempts > 1 {
+        return step;
+    }
+    gates::look(ctx, step)
 }
 
 /// Just before the command: still cordoned, still drained, lock still ours, trigger still there.

@@ -3,6 +3,7 @@
 
 mod clocks;
 mod draining;
+mod gates;
 mod group;
 mod kit;
 mod lock;

@@ -1,0 +1,161 @@
+//! §2.6: gates keep a reboot from beginning, and are asked again right before it.
+
+use std::time::Duration;
+
+use super::super::*;
+use super::kit::*;
+use crate::policy::{
+    DrainRules, Gate, Policies, Policy, PrometheusGate, PrometheusQuery, RebootRules, ReturnRules,
+};
+
+const SHUT: &str = "alert DiskFull at http://prom";
+
+fn gates() -> Vec<Gate> {
+    vec![Gate::Prometheus(PrometheusGate {
+        url: "http://prom".into(),
+        ask: PrometheusQuery::Query("up == 0".into()),
+    })]
+}
+
+fn policy() -> Policy {
+    Policy {
+        name: crate::name::GroupName::default_group(),
+        selector: crate::selector::LabelSelector::default(),
+        priority: 0,
+        max_unavailable: None,
+        topology_key: None,
+        paused: None,
+        windows: Vec::new(),
+        min_interval: None,
+        drain: DrainRules::default(),
+        reboot: RebootRules::default(),
+        on_return: ReturnRules::default(),
+        gates: gates(),
+        problems: Vec::new(),
+    }
+}
+
+/// In this phase under a policy with a gate, of which nothing is known yet.
+fn gated(mut seen: Seen) -> Seen {
+    seen.policies = Policies::Known(vec![policy()]);
+    seen
+}
+
+/// Asked at this second.
+fn answered(mut seen: Seen, second: u64, shut: &[&str]) -> Seen {
+    seen.start_gates = Some(StartGatesSeen {
+        gates: gates(),
+        shut: shut.iter().map(|&text| text.to_owned()).collect(),
+        taken: Duration::from_secs(second),
+    });
+    seen
+}
+
+fn looks_at_gates(decision: &Decision) -> bool {
+    let look = Look::StartGates { gates: gates() };
+    decision.looks.contains(&look)
+}
+
+/// In phase `rebooting`, the intention answered at second 100.
+fn permitted() -> Seen {
+    let mut seen = seen(Phase::Rebooting);
+    seen.run.permit = Some(Permit {
+        attempt: 1,
+        answered: Duration::from_secs(100),
+    });
+    gated(seen)
+}
+
+fn bids(decision: &Decision) -> bool {
+    matches!(decision.actions.as_slice(), [Action::Bid { .. }])
+}
+
+fn starts(decision: &Decision) -> bool {
+    matches!(decision.actions.as_slice(), [Action::Reboot { .. }])
+}
+
+#[test]
+fn nobody_asks_gates_while_others_hold_the_lock() {
+    let other = held(0, "n2", &["coordinator/x"]);
+    let decision = decide(&gated(waiting(vec![other])), &config(), now(100));
+    assert_eq!(decision.because.reason, reason::LOCK_HELD);
+    assert!(!looks_at_gates(&decision));
+}
+
+#[test]
+fn no_bid_before_the_gates_have_answered_or_while_one_is_shut() {
+    let seen = gated(waiting(vec![free(0)]));
+    let unknown = decide(&seen, &config(), now(100));
+    let shut = decide(&answered(seen.clone(), 100, &[SHUT]), &config(), now(100));
+    for (decision, why) in [
+        (unknown, reason::LOOKING_AT_GATES),
+        (shut, reason::GATE_SHUT),
+    ] {
+        assert_eq!(decision.because.reason, why);
+        assert!(
+            decision.actions.is_empty() && looks_at_gates(&decision),
+            "{why}"
+        );
+    }
+    let open = decide(&answered(seen.clone(), 100, &[]), &config(), now(100));
+    assert!(bids(&open) && looks_at_gates(&open), "{:?}", open.because);
+}
+
+#[test]
+fn an_answer_to_other_gates_or_an_old_one_proves_nothing() {
+    let seen = gated(waiting(vec![free(0)]));
+    let old = answered(seen.clone(), 39, &[]);
+    let mut other = answered(seen, 100, &[]);
+    other.start_gates.as_mut().unwrap().gates = Vec::new();
+    for seen in [old, other] {
+        let decision = decide(&seen, &config(), now(100));
+        assert_eq!(decision.because.reason, reason::LOOKING_AT_GATES);
+    }
+}
+
+#[test]
+fn a_gate_that_shuts_while_the_lock_is_counted_gives_it_to_the_next() {
+    let seen = answered(gated(seen(Phase::Waiting)), 100, &[SHUT]);
+    let decision = decide(&seen, &config(), now(100));
+    assert_eq!(decision.because.reason, reason::GATE_SHUT);
+    assert!(decision.because.message.contains(SHUT));
+    assert!(matches!(
+        decision.actions.as_slice(),
+        [Action::Release { .. }]
+    ));
+}
+
+#[test]
+fn a_gate_that_is_shut_right_before_the_reboot_undoes_and_counts_as_a_failure() {
+    let decision = decide(&answered(permitted(), 100, &[SHUT]), &config(), now(100));
+    assert_eq!(decision.because.reason, reason::GATE_SHUT);
+    let record = written(&decision);
+    assert_eq!((record.phase, record.failures), (Phase::Waiting, 1));
+    assert!(record.retry_after.is_some());
+    assert_eq!(patch(&decision).unschedulable, Some(false));
+}
+
+#[test]
+fn gates_are_asked_anew_right_before_the_reboot() {
+    for seen in [permitted(), answered(permitted(), 69, &[])] {
+        let decision = decide(&seen, &config(), now(100));
+        assert_eq!(decision.because.reason, reason::LOOKING_AT_GATES);
+        assert!(decision.actions.is_empty() && looks_at_gates(&decision));
+    }
+    assert!(starts(&decide(
+        &answered(permitted(), 100, &[]),
+        &config(),
+        now(100)
+    )));
+}
+
+#[test]
+fn what_opened_the_way_to_the_command_stays_in_sight_until_it_has_started() {
+    // What is not looked at is forgotten, and would be asked again, for ever.
+    let open = answered(permitted(), 100, &[]);
+    let starting = decide(&open, &config(), now(100));
+    assert!(starts(&starting) && looks_at_gates(&starting));
+    let again = decide(&open, &config(), now(115));
+    assert_eq!(written(&again).since, wall(115), "the permit is too old");
+    assert!(looks_at_gates(&again));
+}
