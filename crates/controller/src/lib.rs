@@ -9,6 +9,7 @@
 pub mod board;
 pub mod cluster;
 mod context;
+mod gatekeeper;
 pub mod leader;
 pub mod lock;
 pub mod metrics;

@@ -201,6 +201,22 @@ mod tests {
     };
 
     #[test]
+    fn every_family_of_the_leader_is_in_the_book() {
+        const BOOK: &str = include_str!("../../../docs/controller.md");
+        let sources = [
+            include_str!("leader/run.rs"),
+            include_str!("policy_status/mod.rs"),
+        ];
+        let lines = sources.iter().flat_map(|source| source.lines());
+        let names = lines.filter_map(|line| line.trim().strip_prefix("name: \""));
+        let names: Vec<&str> = names.filter_map(|rest| rest.split('"').next()).collect();
+        assert!(names.len() > 5, "{names:?}");
+        for name in names {
+            assert!(BOOK.contains(&format!("| `{name}` |")), "{name}");
+        }
+    }
+
+    #[test]
     fn a_gauge_that_is_replaced_forgets_what_does_not_apply() {
         let metrics = Metrics::default();
         metrics.set(&WAITERS, &[("group", "a")], 1.0);

@@ -4,6 +4,7 @@
 //! back, so that another replica takes over at once and never beside us.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::leader::Elector;
@@ -21,6 +22,7 @@ use tracing::{info, warn};
 use crate::board::Board;
 use crate::cluster::Cluster;
 use crate::leader::{Election, Leadership};
+use crate::lock::engine::{self, Engine, Gatekeeper};
 use crate::lock::http;
 use crate::metrics::Metrics;
 use crate::{Context, Stop, Stopper, policy_status};
@@ -28,6 +30,10 @@ use crate::{Context, Stop, Stopper, policy_status};
 /// How long components may take to finish once they are told to stop. The Deployment's
 /// `terminationGracePeriodSeconds` is longer. Source: specification §2.7.
 pub const FINISH_WITHIN: Duration = Duration::from_secs(20);
+
+/// How long the lock may take to give back what was won and not answered; the rest of
+/// [`FINISH_WITHIN`] is for the answers.
+const GIVE_BACK_WITHIN: Duration = Duration::from_secs(15);
 
 /// What one replica may be made of. Source: specification §7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +62,8 @@ pub struct Setup {
     pub listen: Listen,
     /// Where the lock is served, and to whom.
     pub lock: http::Config,
+    /// Asks the Prometheus gates of policies that rule hosts of the lock API.
+    pub gatekeeper: Arc<dyn Gatekeeper>,
 }
 
 /// Why it does not run.
@@ -99,6 +107,12 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), Run
     }
     let jitter = Jitter::of(&context.process);
     let mut components = JoinSet::new();
+    if setup.components.contains(&Component::Lock) {
+        let engine = engine(&context, &setup.lock, setup.gatekeeper);
+        let server = lock_server(&context, setup.lock, &engine).await?;
+        let lock = serve_lock(server, engine, context.stop.clone());
+        components.spawn(named("the lock", lock));
+    }
     let (last_stopper, last_stop) = Stop::new();
     let mut election = JoinSet::new();
     if setup.components.contains(&Component::Healer) {
@@ -122,6 +136,45 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), Run
     };
     finish(stopper, components, last_stopper, election).await;
     ended
+}
+
+fn engine(context: &Context, config: &http::Config, gatekeeper: Arc<dyn Gatekeeper>) -> Engine {
+    Engine::start(engine::Setup {
+        client: context.client.clone(),
+        namespace: context.namespace.clone(),
+        process: context.process.clone(),
+        clock: context.clock.clone(),
+        flags: context.flags.clone(),
+        fleetlock_drain: config.fleetlock_drain,
+        gatekeeper,
+    })
+}
+
+async fn lock_server(
+    context: &Context,
+    config: http::Config,
+    engine: &Engine,
+) -> Result<http::Server, http::StartError> {
+    let parts = http::Parts {
+        service: Arc::new(engine.clone()),
+        access: Arc::new(http::KubernetesAccess::new(context.client.clone())),
+        record: Arc::new(context.metrics.clone()),
+    };
+    http::Server::bind(config, parts).await
+}
+
+/// Both are told at once: the lock answers those that wait, the server writes the answers.
+async fn serve_lock(server: http::Server, engine: Engine, stop: Stop) {
+    let end = async {
+        stop.told().await;
+        engine.shutdown(GIVE_BACK_WITHIN).await
+    };
+    let (_, is_clean) = tokio::join!(server.serve(stop.told()), end);
+    if !is_clean {
+        warn!(
+            "not all of the lock was given back; the healer does it, for this replica's Lease is gone"
+        );
+    }
 }
 
 /// First what acts, then what gives it the right to.

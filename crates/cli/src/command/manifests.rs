@@ -12,15 +12,18 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 
 /// `deploy/base`, in the order in which it is to be applied.
-const BASE: [&str; 4] = [
+const BASE: [&str; 6] = [
     CRDS[0],
     include_str!("../../../../deploy/base/namespace.yaml"),
     include_str!("../../../../deploy/base/rbac.yaml"),
     include_str!("../../../../deploy/base/daemonset.yaml"),
+    include_str!("../../../../deploy/base/controller-rbac.yaml"),
+    include_str!("../../../../deploy/base/controller.yaml"),
 ];
 
-/// The image in the base, without its tag.
-const IMAGE: &str = "dogwatch-coordinator";
+/// The images in the base, up to their tag.
+const COORDINATOR_IMAGE: &str = "dogwatch-coordinator:";
+const CONTROLLER_IMAGE: &str = "dogwatch:";
 
 /// What differs from the base.
 #[derive(Debug, clap::Args)]
@@ -28,6 +31,10 @@ pub struct ManifestsArgs {
     /// The coordinator's image
     #[arg(long, value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new())]
     image: Option<String>,
+
+    /// The controller's image, which is that of the program dogwatch
+    #[arg(long, value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new())]
+    controller_image: Option<String>,
 }
 
 /// Prints them.
@@ -40,28 +47,38 @@ pub fn run(cluster: &Cluster, args: &ManifestsArgs) -> Result<(), Failure> {
         )
     })?;
     let mut out = output::stdout();
-    out.write_all(manifests(&cluster.namespace, args.image.as_deref()).as_bytes())?;
+    out.write_all(manifests(&cluster.namespace, args).as_bytes())?;
     Ok(out.flush()?)
 }
 
 /// All documents. The comments stay: whoever reviews them wants to know why a right is asked for.
-fn manifests(namespace: &str, image: Option<&str>) -> String {
+fn manifests(namespace: &str, args: &ManifestsArgs) -> String {
     let lines = BASE.join("---\n");
-    let replaced = lines.lines().map(|line| replaced(line, namespace, image));
+    let replaced = lines.lines().map(|line| replaced(line, namespace, args));
     replaced.map(|line| line + "\n").collect()
 }
 
-fn replaced(line: &str, namespace: &str, image: Option<&str>) -> String {
+fn replaced(line: &str, namespace: &str, args: &ManifestsArgs) -> String {
     let indent = &line[..line.len() - line.trim_start().len()];
-    match (line.trim_start().split_once(": "), image) {
-        (Some((key @ ("namespace" | "name"), DEFAULT_NAMESPACE)), _) => {
+    match line.trim_start().split_once(": ") {
+        Some((key @ ("namespace" | "name"), DEFAULT_NAMESPACE)) => {
             format!("{indent}{key}: {namespace}")
         }
-        (Some(("image", there)), Some(image)) if there.starts_with(IMAGE) => {
+        Some(("image", there)) => {
+            let image = image(there, args).unwrap_or(there);
             format!("{indent}image: {image}")
         }
-        _ => line.to_owned(),
+        Some(_) | None => line.to_owned(),
     }
+}
+
+/// What was asked for instead of the image that is there.
+fn image<'a>(there: &str, args: &'a ManifestsArgs) -> Option<&'a str> {
+    if there.starts_with(COORDINATOR_IMAGE) {
+        return args.image.as_deref();
+    }
+    let controllers = there.starts_with(CONTROLLER_IMAGE);
+    args.controller_image.as_deref().filter(|_| controllers)
 }
 
 #[cfg(test)]
@@ -69,8 +86,15 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    fn objects(namespace: &str, image: Option<&str>) -> Vec<Value> {
-        serde_saphyr::from_multiple(&manifests(namespace, image)).unwrap()
+    fn with(image: Option<&str>, controller_image: Option<&str>) -> ManifestsArgs {
+        ManifestsArgs {
+            image: image.map(str::to_owned),
+            controller_image: controller_image.map(str::to_owned),
+        }
+    }
+
+    fn objects(namespace: &str, args: &ManifestsArgs) -> Vec<Value> {
+        serde_saphyr::from_multiple(&manifests(namespace, args)).unwrap()
     }
 
     fn of<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -82,57 +106,58 @@ mod tests {
 
     #[test]
     fn everything_stands_in_the_namespace_that_was_asked_for() {
-        let objects = objects("kube-dogs", None);
+        let objects = objects("kube-dogs", &with(None, None));
         assert_eq!(
             of(&objects, "Namespace")[0]["metadata"]["name"],
             "kube-dogs"
         );
-        let namespaces: Vec<&str> = objects
+        let namespaces = objects
             .iter()
-            .filter_map(|object| object["metadata"]["namespace"].as_str())
+            .filter_map(|object| object["metadata"]["namespace"].as_str());
+        // Events about Nodes are in `default`, whatever is asked for.
+        let elsewhere: Vec<&str> = namespaces
+            .filter(|namespace| !["kube-dogs", "default"].contains(namespace))
             .collect();
-        assert_eq!(
-            namespaces,
-            [
-                "kube-dogs",
-                "kube-dogs",
-                "kube-dogs",
-                "default",
-                "default",
-                "kube-dogs"
-            ]
-        );
+        assert_eq!(elsewhere, [""; 0]);
         for kind in ["RoleBinding", "ClusterRoleBinding"] {
             for binding in of(&objects, kind) {
                 assert_eq!(
                     binding["subjects"][0]["namespace"], "kube-dogs",
                     "{binding}"
                 );
-                assert_eq!(binding["subjects"][0]["name"], "dogwatch-coordinator");
+                let account = binding["subjects"][0]["name"].as_str().unwrap();
+                let name = binding["metadata"]["name"].as_str().unwrap();
+                assert!(name.starts_with(account), "{binding}");
             }
         }
-        assert!(!manifests("kube-dogs", None).contains("namespace: dogwatch\n"));
+        assert!(!manifests("kube-dogs", &with(None, None)).contains("namespace: dogwatch\n"));
     }
 
     #[test]
     fn the_image_is_that_of_this_version_unless_another_is_named() {
-        let image = |image| {
-            let objects = objects("dogwatch", image);
-            of(&objects, "DaemonSet")[0]["spec"]["template"]["spec"]["containers"][0]["image"]
+        let image = |kind, args: &ManifestsArgs| {
+            let objects = objects("dogwatch", args);
+            of(&objects, kind)[0]["spec"]["template"]["spec"]["containers"][0]["image"]
                 .as_str()
                 .unwrap()
                 .to_owned()
         };
+        let (daemon_set, deployment) = ("DaemonSet", "Deployment");
+        let version = env!("CARGO_PKG_VERSION");
+        let ours = with(None, None);
         assert_eq!(
-            image(None),
-            format!("dogwatch-coordinator:{}", env!("CARGO_PKG_VERSION"))
+            image(daemon_set, &ours),
+            format!("dogwatch-coordinator:{version}")
         );
-        assert_eq!(image(Some("here/c:1")), "here/c:1");
+        assert_eq!(image(deployment, &ours), format!("dogwatch:{version}"));
+        let theirs = with(Some("here/c:1"), Some("here/d:1"));
+        assert_eq!(image(daemon_set, &theirs), "here/c:1");
+        assert_eq!(image(deployment, &theirs), "here/d:1");
     }
 
     #[test]
     fn the_coordinator_is_found_by_the_name_and_label_that_explain_looks_for() {
-        let objects = objects("dogwatch", None);
+        let objects = objects("dogwatch", &with(None, None));
         let set = of(&objects, "DaemonSet")[0];
         assert_eq!(set["metadata"]["name"], dogwatch_api::COORDINATOR);
         let label = &set["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"];
@@ -142,7 +167,7 @@ mod tests {
     #[test]
     fn the_coordinator_understands_the_flags_it_is_given() {
         use clap::Parser as _;
-        let objects = objects("dogwatch", None);
+        let objects = objects("dogwatch", &with(None, None));
         let container = &of(&objects, "DaemonSet")[0]["spec"]["template"]["spec"]["containers"][0];
         let flags = container["args"]
             .as_array()
@@ -163,6 +188,39 @@ mod tests {
         assert!(
             args.host_root.join(sentinel).starts_with(mount),
             "{sentinel:?} is seen below {mount}"
+        );
+    }
+
+    #[test]
+    fn the_controller_understands_the_flags_it_is_given_and_gets_no_privilege() {
+        use clap::Parser as _;
+        let objects = objects("dogwatch", &with(None, None));
+        let pod = &of(&objects, "Deployment")[0]["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let flags = container["args"].as_array().unwrap().iter();
+        let words = ["dogwatch"]
+            .into_iter()
+            .chain(flags.map(|flag| flag.as_str().unwrap()));
+        let args = crate::args::Args::try_parse_from(words).unwrap();
+        let crate::command::Command::Controller(args) = args.command else {
+            panic!("another command")
+        };
+        let port = &container["ports"][0]["containerPort"];
+        assert_eq!(args.listen.to_string(), format!(":{port}"));
+        // Pod Security's level "restricted".
+        let own = &container["securityContext"];
+        assert_eq!(own["allowPrivilegeEscalation"], false);
+        assert_eq!(own["capabilities"]["drop"][0], "ALL");
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+        assert_eq!(
+            pod["securityContext"]["seccompProfile"]["type"],
+            "RuntimeDefault"
+        );
+        assert_eq!(pod["volumes"], Value::Null);
+        let grace = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
+        assert!(
+            grace > dogwatch_controller::run::FINISH_WITHIN.as_secs() + 5,
+            "{grace}"
         );
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use dogwatch_controller::lock::http;
 use dogwatch_controller::run::Component;
+use dogwatch_coordinator::args::PrometheusArgs;
 use dogwatch_core::duration;
 use dogwatch_core::limit::Limit;
 use dogwatch_process::listen::Listen;
@@ -77,6 +78,10 @@ pub struct ControllerArgs {
     /// Cordons and drains the node of a FleetLock client
     #[arg(long, env = "DOGWATCH_FLEETLOCK_DRAIN")]
     pub fleetlock_drain: bool,
+
+    /// What gates of policies need to ask a Prometheus
+    #[command(flatten)]
+    pub prometheus: PrometheusArgs,
 
     /// Where /metrics, /healthz and /readyz are served; port 0 is any, "off" is nowhere
     #[arg(
@@ -155,7 +160,7 @@ fn positive(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     use super::*;
     use crate::args::Args;
@@ -186,6 +191,38 @@ mod tests {
                 .unwrap_err()
                 .contains("healer and lock")
         );
+    }
+
+    /// The book's table, held to what `--help` says.
+    #[test]
+    fn every_flag_is_in_the_book_with_its_default_and_the_book_knows_no_other() {
+        const BOOK: &str = include_str!("../../../../../docs/controller.md");
+        let command = Args::command();
+        let command = command.find_subcommand("controller").unwrap();
+        let own = command.get_arguments().filter(|flag| {
+            let name = flag.get_long().unwrap_or("help");
+            !flag.is_global_set() && !["help", "version"].contains(&name)
+        });
+        let names: Vec<String> = own
+            .map(|flag| {
+                let name = format!("| `--{}` |", flag.get_long().unwrap());
+                let row = BOOK
+                    .lines()
+                    .find(|line| line.starts_with(&name))
+                    .unwrap_or_default();
+                let default = flag.get_default_values().first();
+                let default = default.map_or("| (".to_owned(), |text| {
+                    format!("| `{}` |", text.to_string_lossy())
+                });
+                assert!(row.contains(&default), "{name} {default}: {row:?}");
+                name
+            })
+            .collect();
+        let rows = BOOK.lines().filter(|line| line.starts_with("| `--"));
+        let unknown: Vec<&str> = rows
+            .filter(|row| !names.iter().any(|name| row.starts_with(name)))
+            .collect();
+        assert_eq!(unknown, [""; 0]);
     }
 
     #[test]

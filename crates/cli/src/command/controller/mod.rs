@@ -2,12 +2,15 @@
 
 mod args;
 
+use std::sync::Arc;
+
 use dogwatch_controller::lock::http::{self, TlsFiles};
 use dogwatch_controller::run::{Component, RunError, Setup};
 use dogwatch_core::name::GroupName;
 use dogwatch_core::reboot::Config;
 use dogwatch_process::clock::Clock;
 use dogwatch_process::log;
+use dogwatch_prometheus::Prometheus;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
@@ -59,6 +62,7 @@ async fn prepare(cluster: &Cluster, args: ControllerArgs) -> Result<Setup, Failu
     let process = std::fs::read_to_string(RANDOM_UUID).map_err(|error| {
         Failure::new(Exit::Failed, format!("cannot read {RANDOM_UUID}: {error}"))
     })?;
+    let gatekeeper = Arc::new(Prometheus::new(args.prometheus.settings()));
     Ok(Setup {
         client: connection.client,
         namespace: cluster.namespace.clone(),
@@ -72,6 +76,7 @@ async fn prepare(cluster: &Cluster, args: ControllerArgs) -> Result<Setup, Failu
         components: args.components.into_iter().map(Component::from).collect(),
         listen: args.listen,
         lock,
+        gatekeeper,
     })
 }
 

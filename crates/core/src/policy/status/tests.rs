@@ -193,3 +193,29 @@ fn a_policy_that_selects_every_node_rules_every_node() {
     };
     assert_eq!(status(&[all], &[node("x"), node("y")])[0].nodes, 2);
 }
+
+/// The loop makes one pass a second at most; the bound is for builds without optimisation on a busy
+/// machine.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "it is measured, not decided by")]
+fn a_pass_over_5_000_nodes_and_20_policies_costs_little() {
+    let nodes: Vec<NodeSeen> = (0..5_000)
+        .map(|number| {
+            let name = format!("n{number}");
+            match number % 3 {
+                0 => waits(&name, number, "LockHeldByOther"),
+                1 => draining(&name, number),
+                _ => pooled(node(&name)),
+            }
+        })
+        .collect();
+    let policies: Vec<Policy> = (0..20)
+        .map(|number| policy(&format!("p{number}"), number, "a"))
+        .collect();
+    let began = std::time::Instant::now();
+    let told = status(&policies, &nodes);
+    let took = began.elapsed();
+    println!("5,000 nodes, 20 policies that all match: {took:?}");
+    assert_eq!(told[19].nodes, 5_000);
+    assert!(took < std::time::Duration::from_secs(2), "{took:?}");
+}

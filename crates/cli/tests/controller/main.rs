@@ -1,0 +1,10 @@
+//! `dogwatch controller` as processes, against the real API server.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails as the test does"
+)]
+
+mod leading;
+mod lock;
+mod policies;
+mod support;

@@ -1,0 +1,143 @@
+//! A control plane with Dogwatch's kinds and namespace, and controllers as processes.
+
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use dogwatch_testbed::ControlPlane;
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+
+/// Longer than anything here may take on a slow machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Two controllers that the audit log can tell apart.
+pub const USERS: [&str; 2] = ["first", "second"];
+
+/// One with everything installed but the workloads themselves, and no controllers of its own.
+pub async fn plane() -> ControlPlane {
+    let mut builder = ControlPlane::builder().controllers([]);
+    for user in USERS {
+        builder = builder.user(user, user, &["system:masters"]);
+    }
+    let plane = builder.start().await.unwrap();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_dogwatch"))
+        .arg("manifests")
+        .output()
+        .unwrap();
+    let manifests = String::from_utf8(output.stdout).unwrap();
+    let apply = ["apply", "--server-side", "-f", "-"];
+    plane.run_kubectl(&apply, &manifests).await.unwrap();
+    let established = [
+        "wait",
+        "--for=condition=established",
+        "--timeout=30s",
+        "crd/rebootpolicies.dogwatch.dev",
+    ];
+    plane.run_kubectl(&established, "").await.unwrap();
+    plane
+}
+
+/// A running controller. Dropped, it is killed.
+pub struct Controller {
+    child: Child,
+    lines: watch::Receiver<Vec<Value>>,
+}
+
+impl Controller {
+    /// Starts one that leads, watches and writes, and serves nothing.
+    pub fn start(kubeconfig: &Path) -> Self {
+        Self::with(kubeconfig, &["--components=healer", "--listen=off"])
+    }
+
+    /// Starts one with these flags.
+    pub fn with(kubeconfig: &Path, flags: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_dogwatch"))
+            .env_clear()
+            .env("KUBECONFIG", kubeconfig)
+            .args(["controller", "--log-format=json"])
+            .args(flags)
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let stderr = child.stderr.take().unwrap();
+        let (sender, lines) = watch::channel(Vec::new());
+        tokio::spawn(async move {
+            let mut reader = BufReader::new(stderr).lines();
+            while let Ok(Some(line)) = reader.next_line().await {
+                let value = serde_json::from_str(&line).unwrap_or(Value::String(line));
+                sender.send_modify(|lines| lines.push(value));
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// As one of [`USERS`].
+    pub fn as_user(plane: &ControlPlane, user: &str) -> Self {
+        Self::start(&plane.kubeconfig_for(user).unwrap())
+    }
+
+    /// What a line that it says has in this field.
+    pub async fn field(&self, message: &str, field: &str) -> String {
+        self.until(message, 1).await;
+        let lines = self.lines.borrow();
+        let line = lines.iter().find(|line| line["message"] == message);
+        line.unwrap()[field].as_str().unwrap().to_owned()
+    }
+
+    /// How often it has said this so far.
+    pub fn said(&self, message: &str) -> usize {
+        let said = |line: &&Value| line["message"] == message;
+        self.lines.borrow().iter().filter(said).count()
+    }
+
+    /// Waits until it has said this so many times.
+    pub async fn until(&self, message: &str, times: usize) {
+        let mut lines = self.lines.clone();
+        let said = |line: &&Value| line["message"] == message;
+        let enough = |lines: &Vec<Value>| lines.iter().filter(said).count() >= times;
+        let waited = tokio::time::timeout(PATIENCE, lines.wait_for(enough)).await;
+        assert!(
+            matches!(waited, Ok(Ok(_))),
+            "{message:?} was not said {times} times: {:#?}",
+            self.lines.borrow()
+        );
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.child.id().unwrap()).unwrap();
+        rustix::process::kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
+    }
+
+    pub async fn ended(&mut self) -> ExitStatus {
+        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
+        ended.expect("it ends in time").unwrap()
+    }
+}
+
+/// Waits until this is so, by asking again whenever there may be news.
+pub async fn eventually<T, F: Future<Output = Result<T, String>>>(mut ask: impl FnMut() -> F) -> T {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        match ask().await {
+            Ok(found) => return found,
+            Err(why) => assert!(tokio::time::Instant::now() < deadline, "{why}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// An object as JSON.
+pub async fn get(plane: &ControlPlane, arguments: &[&str]) -> Value {
+    let words: Vec<&str> = ["get"]
+        .into_iter()
+        .chain(arguments.iter().copied())
+        .collect();
+    let words: Vec<&str> = words.into_iter().chain(["-o", "json"]).collect();
+    let text = plane.run_kubectl(&words, "").await.unwrap();
+    serde_json::from_str(&text).unwrap()
+}
