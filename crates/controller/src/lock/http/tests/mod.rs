@@ -3,6 +3,7 @@
 mod answers;
 mod clients;
 mod curl;
+mod end_to_end;
 mod fleetlock;
 mod kubernetes;
 mod many;
