@@ -5,6 +5,7 @@ mod support;
 
 mod commands;
 mod drain;
+mod gates;
 mod happy;
 mod idle;
 mod interrupted;

@@ -173,7 +173,10 @@ async fn rights_that_are_lost_later_are_said_on_the_node_and_missed_until_they_a
     allow(
         &cluster,
         "stranger-nodes",
-        json!([rule(&[""], &["nodes", "nodes/status", "events"])]),
+        json!([
+            rule(&[""], &["nodes", "nodes/status", "events"]),
+            rule(&["dogwatch.dev"], &["rebootpolicies"])
+        ]),
     )
     .await;
     allow(

@@ -32,8 +32,11 @@ pub async fn shut_gates(
     Ok(shut)
 }
 
+/// How many are named: a condition is read by people, and a node may have hundreds.
+const NAMED: usize = 5;
+
 /// The pods on the node that a policy's gate waits for: selected, and not finished. In words,
-/// sorted.
+/// sorted, the first few by name.
 pub async fn blocking_pods(
     client: &Client,
     node: &str,
@@ -54,6 +57,11 @@ pub async fn blocking_pods(
         })
         .collect();
     names.sort();
+    let more = names.len().saturating_sub(NAMED);
+    if more > 0 {
+        names.truncate(NAMED);
+        names.push(format!("{more} more pods"));
+    }
     Ok(names)
 }
 

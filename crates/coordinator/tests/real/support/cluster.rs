@@ -271,6 +271,7 @@ async fn clean(api: &Api) {
         "/api/v1/nodes",
         LEASES,
         "/apis/storage.k8s.io/v1/volumeattachments",
+        "/apis/dogwatch.dev/v1alpha1/rebootpolicies",
     ] {
         api.delete(path).await;
     }

@@ -23,7 +23,9 @@ pub const STRANGER: &str = "stranger-token";
 pub const ACCOUNT: &str = "dogwatch-coordinator";
 /// Its name in the audit log.
 pub const USER: &str = "system:serviceaccount:dogwatch:dogwatch-coordinator";
-const SHIPPED: [&str; 2] = [
+const POLICIES: &str = "crd/rebootpolicies.dogwatch.dev";
+const SHIPPED: [&str; 3] = [
+    include_str!("../../../../../deploy/crds/rebootpolicies.yaml"),
     include_str!("../../../../../deploy/base/namespace.yaml"),
     include_str!("../../../../../deploy/base/rbac.yaml"),
 ];
@@ -79,6 +81,15 @@ async fn start() -> ControlPlane {
         let applied = plane.run_kubectl(&["apply", "-f", "-"], manifest).await;
         applied.expect("a manifest that is accepted");
     }
+    // A coordinator looks for the kind when it starts, and then every 5 minutes.
+    let established = [
+        "wait",
+        "--for=condition=Established",
+        "--timeout=60s",
+        POLICIES,
+    ];
+    let established = plane.run_kubectl(&established, "").await;
+    established.expect("a kind that is accepted");
     plane
 }
 
