@@ -169,7 +169,7 @@ async fn serve_lock(server: http::Server, engine: Engine, stop: Stop) {
         stop.told().await;
         engine.shutdown(GIVE_BACK_WITHIN).await
     };
-    let (_, is_clean) = tokio::join!(server.serve(stop.told()), end);
+    let ((), is_clean) = tokio::join!(server.serve(stop.told()), end);
     if !is_clean {
         warn!(
             "not all of the lock was given back; the healer does it, for this replica's Lease is gone"

@@ -139,7 +139,7 @@ fn free() -> Lease {
     }
 }
 
-fn on(lease: &LeaderLease, spec: Value) -> Value {
+fn on(lease: &LeaderLease, spec: &Value) -> Value {
     json!({
         "metadata": { "uid": lease.uid, "resourceVersion": lease.resource_version },
         "spec": spec,
@@ -149,7 +149,7 @@ fn on(lease: &LeaderLease, spec: Value) -> Value {
 fn taken(lease: &LeaderLease, me: &str, renewed: Timestamp) -> Value {
     on(
         lease,
-        json!({
+        &json!({
             "holderIdentity": me,
             "leaseDurationSeconds": LENGTH.as_secs(),
             "acquireTime": micro_time(renewed),
@@ -160,13 +160,13 @@ fn taken(lease: &LeaderLease, me: &str, renewed: Timestamp) -> Value {
 }
 
 fn renewal(lease: &LeaderLease, renewed: Timestamp) -> Value {
-    on(lease, json!({ "renewTime": micro_time(renewed) }))
+    on(lease, &json!({ "renewTime": micro_time(renewed) }))
 }
 
 fn released(lease: &LeaderLease) -> Value {
     on(
         lease,
-        json!({ "holderIdentity": null, "leaseDurationSeconds": 1 }),
+        &json!({ "holderIdentity": null, "leaseDurationSeconds": 1 }),
     )
 }
 

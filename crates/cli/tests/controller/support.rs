@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
 /// Longer than anything here may take on a slow machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Two controllers that the audit log can tell apart.
 pub const USERS: [&str; 2] = ["first", "second"];

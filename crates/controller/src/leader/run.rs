@@ -179,12 +179,11 @@ impl Election {
         }
         self.metrics
             .set(&LEADER, &[], if term.is_some() { 1.0 } else { 0.0 });
-        match term {
-            Some(term) => {
-                self.metrics.add(&TERMS, &[], 1);
-                info!(me = self.elector.me(), term = term.number, "leads");
-            }
-            None => info!(leader = self.elector.leader(), "leads no more"),
+        if let Some(term) = term {
+            self.metrics.add(&TERMS, &[], 1);
+            info!(me = self.elector.me(), term = term.number, "leads");
+        } else {
+            info!(leader = self.elector.leader(), "leads no more");
         }
     }
 }

@@ -112,9 +112,7 @@ async fn pass(context: &Context, view: &ClusterView, pace: &mut Pace) -> Option<
             next = Some(next.map_or(due, |next| next.min(due)));
             continue;
         }
-        if context.leadership.leads().is_none() {
-            return None;
-        }
+        context.leadership.leads()?;
         write(context, name, standing, &wanted).await;
         let due = context.clock.now().mono + pause(view.nodes.len());
         pace.wrote(name, due);

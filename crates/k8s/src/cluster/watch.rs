@@ -39,7 +39,7 @@ struct Listed {
 }
 
 enum Change {
-    Node(Event<Node>),
+    Node(Box<Event<Node>>),
     Lease(Event<Lease>),
     Policy(Event<PolicyObject>),
 }
@@ -89,19 +89,17 @@ impl ClusterWatch {
     }
 
     async fn next(&mut self) -> Change {
-        // A watch never ends by itself, so one of these comes.
-        loop {
-            tokio::select! {
-                Some(event) = self.node_events.next() => return Change::Node(event),
-                Some(event) = self.lease_events.next() => return Change::Lease(event),
-                Some(event) = self.policy_events.next() => return Change::Policy(event),
-            }
+        const NEVER: &str = "a watch has no end";
+        tokio::select! {
+            event = self.node_events.next() => Change::Node(Box::new(event.expect(NEVER))),
+            event = self.lease_events.next() => Change::Lease(event.expect(NEVER)),
+            event = self.policy_events.next() => Change::Policy(event.expect(NEVER)),
         }
     }
 
     fn take(&mut self, change: Change) {
         match change {
-            Change::Node(event) => self.take_node(event),
+            Change::Node(event) => self.take_node(*event),
             Change::Lease(event) => self.take_lease(event),
             Change::Policy(event) => self.take_policy(event),
         }
@@ -158,7 +156,9 @@ impl ClusterWatch {
             Event::Restarted(all) => {
                 self.known_policies.clear();
                 self.view.policy_objects.clear();
-                all.iter().for_each(|object| self.put_policy(object));
+                for object in &all {
+                    self.put_policy(object);
+                }
                 self.policies_open = true;
                 self.listed.policies = true;
             }
