@@ -77,6 +77,7 @@ impl Request {
             leases,
             slots,
             jitter: self.jitter,
+            arrived: self.arrived,
             bid_after: self.bid_after,
         };
         rules::turn(&seen, self.shared.now())

@@ -65,6 +65,8 @@ pub(super) struct Request {
     pub(super) trace: Trace,
     pub(super) wait: bool,
     pub(super) since: Timestamp,
+    /// When it came, in monotonic time.
+    pub(super) arrived: Duration,
     pub(super) jitter: f64,
     /// Gave the lock back: not before then.
     pub(super) bid_after: Option<Duration>,
@@ -91,6 +93,7 @@ impl Request {
             trace,
             wait: asked.wait,
             since: shared.now().wall,
+            arrived: shared.now().mono,
             bid_after: None,
             group_size: 1,
             given_back: 0,

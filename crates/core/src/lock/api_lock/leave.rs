@@ -206,9 +206,17 @@ fn anothers(seen: &LeaveSeen<'_>, node: &ApiNode) -> bool {
     })
 }
 
-/// A cordon without a lock: the lock was taken away (a person, the healer), or never stood.
+/// A cordon without a lock: the lock was taken away (a person, the healer), or never stood. While
+/// another request of the host has a lock, the cordon is that one's, whoever wrote it last.
 fn left_behind(seen: &LeaveSeen<'_>, now: Timestamp) -> Option<LeaveStep> {
     let node = seen.node?;
+    if seen
+        .leases
+        .iter()
+        .any(|lease| lease.holder.as_ref() == Some(seen.holder))
+    {
+        return None;
+    }
     let lock = node.lock.get();
     let ours = match seen.who {
         Who::Host => true,

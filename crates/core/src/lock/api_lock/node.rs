@@ -107,7 +107,7 @@ pub fn refusal(node: &NodeSeen) -> Option<String> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::lock) mod tests {
     use super::super::super::testkit::run;
     use super::*;
     use crate::name::{BootId, NodeName};

@@ -18,6 +18,8 @@ pub struct TurnSeen<'a> {
     pub slots: u32,
     /// 0 to 1, drawn once per wait.
     pub jitter: f64,
+    /// When its request came, in monotonic time.
+    pub arrived: Duration,
     /// Not before this monotonic moment: it gave the lock back.
     pub bid_after: Option<Duration>,
 }
@@ -60,7 +62,8 @@ pub fn turn(seen: &TurnSeen<'_>, now: Now) -> Turn {
         let lease = Box::new(lease.clone());
         return Turn::Bid { lease };
     }
-    match when_to_bid(seen.leases, seen.called_as, seen.slots, seen.jitter, now) {
+    let leases: Vec<LeaseSeen> = seen.leases.iter().map(|lease| found(seen, lease)).collect();
+    match when_to_bid(&leases, seen.called_as, seen.slots, seen.jitter, now) {
         Bid::Now { lease } => Turn::Bid {
             lease: Box::new(lease),
         },
@@ -74,6 +77,17 @@ pub fn turn(seen: &TurnSeen<'_>, now: Now) -> Turn {
         Bid::AllHeld => Turn::Wait {
             why: held_by(seen.leases),
         },
+    }
+}
+
+/// A newcomer that finds a Lease free bids at once, unless somebody was called: this process watched it
+/// before the request came.
+fn found(seen: &TurnSeen<'_>, lease: &LeaseSeen) -> LeaseSeen {
+    let before = lease.freed_at.is_some_and(|at| at <= seen.arrived);
+    let nobody_first = lease.hint.is_empty() && lease.given_back == 0;
+    LeaseSeen {
+        freed_at: lease.freed_at.filter(|_| !(before && nobody_first)),
+        ..lease.clone()
     }
 }
 
@@ -136,6 +150,7 @@ mod tests {
             leases,
             slots: 1,
             jitter: 0.0,
+            arrived: Duration::ZERO,
             bid_after: bid_after.map(Duration::from_millis),
         };
         turn(&seen, at(1000))
@@ -189,6 +204,32 @@ mod tests {
             first,
             "nobody of ours was called"
         );
+    }
+
+    #[test]
+    fn a_newcomer_takes_what_was_free_before_it_came_unless_somebody_was_called() {
+        let bids = |lease: LeaseSeen, arrived| {
+            let me = api("h");
+            let seen = TurnSeen {
+                holder: &me,
+                called_as: &me,
+                leases: &[lease],
+                slots: 1,
+                jitter: 0.0,
+                arrived: Duration::from_millis(arrived),
+                bid_after: None,
+            };
+            is_bid(&turn(&seen, at(1200)))
+        };
+        let another = api("another");
+        assert!(bids(calling(&[]), 1100));
+        assert!(!bids(calling(&[]), 900), "it saw it become free");
+        assert!(!bids(calling(&[&another]), 1100));
+        let given_back = LeaseSeen {
+            given_back: 1,
+            ..calling(&[])
+        };
+        assert!(!bids(given_back, 1100));
     }
 
     #[test]

@@ -83,6 +83,16 @@ fn while_another_request_relies_on_the_cordon_it_stays() {
 }
 
 #[test]
+fn who_took_its_id_away_leaves_the_cordon_to_the_one_who_stays() {
+    // It was the last to write the annotation, beside a request that had cordoned before.
+    let closed = node(true, locked("api/p/1", true));
+    for stays in ["api/q/2", "answered/q/2"] {
+        let step = step(Who::Request, &[mine(&[stays])], Some(&closed), &Suspect::No);
+        assert_eq!(step, LeaveStep::Done, "{stays}");
+    }
+}
+
+#[test]
 fn a_cordon_that_may_be_on_its_way_is_made_to_fail_before_the_lock_goes() {
     let open = node(false, Parsed::Absent);
     let table = [

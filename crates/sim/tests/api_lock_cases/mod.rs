@@ -1,0 +1,393 @@
+//! The lock API's lock, case by case: the same functions run on the embedded and on the real API
+//! server. Each is a sentence of specification §2.7 or §2.2.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+pub mod world;
+
+use std::time::Duration;
+
+use dogwatch_controller::lock::service::{LockAnswer, LockRequest, LockService as _, UnlockAnswer};
+use dogwatch_core::reboot::Config;
+use serde_json::json;
+use tokio::time::timeout;
+
+use world::{
+    World, all_told, coordinator_in, have, host, is_held, leave, lock, try_lock, unlock, within,
+};
+
+/// Every case, handed to a macro that makes a test of each.
+macro_rules! every_api_case {
+    ($test:ident) => {
+        $test! {
+            one_host_holds_and_each_replica_says_so_again
+            a_host_that_holds_nothing_may_unlock
+            who_does_not_want_to_wait_is_told_who_holds
+            waiters_are_served_in_the_order_they_came_at_whichever_replica
+            a_client_that_goes_away_leaves_nothing_and_frees_nothing_that_its_retry_got
+            a_fleetlock_group_is_a_lock_of_its_own
+            a_replicas_own_lease_names_who_waits_and_goes_at_the_end
+            a_replica_that_ends_gives_back_what_nobody_was_told
+            a_node_is_cordoned_and_drained_before_its_host_is_told_and_comes_back_after
+            nobody_elses_cordon_is_removed
+            a_drain_that_fails_is_undone_and_answered_with_its_reason
+            a_node_that_its_coordinator_has_in_hand_is_refused_untouched
+            an_uncordon_during_the_drain_is_a_veto
+            a_client_that_goes_away_during_the_drain_leaves_the_node_as_it_was
+            a_retry_takes_the_drain_over_and_the_first_call_may_go_away
+            an_unlock_elsewhere_ends_a_drain_under_way
+        }
+    };
+}
+pub(crate) use every_api_case;
+
+fn settles(answer: &LockAnswer) -> bool {
+    matches!(answer, LockAnswer::Busy { .. })
+}
+
+pub async fn one_host_holds_and_each_replica_says_so_again(world: &World) {
+    let (one, two) = (world.replica(), world.replica());
+    let (a, b) = (host("a"), host("b"));
+    have(&one, &a).await;
+    for replica in [&one, &two, &one, &two, &one] {
+        have(replica, &a).await;
+        assert!(settles(&try_lock(replica, &b).await));
+    }
+    let held = world.held().await;
+    assert_eq!(held.len(), 1);
+    assert!(held[0].0 == "api/a" && all_told(&held[0].1), "{held:?}");
+    assert!(
+        held[0].1.len() <= 4,
+        "repeating does not fill the record: {held:?}"
+    );
+    leave(&two, &a).await;
+    world.until_free().await;
+    have(&two, &b).await;
+    leave(&one, &b).await;
+}
+
+pub async fn a_host_that_holds_nothing_may_unlock(world: &World) {
+    let one = world.replica();
+    have(&one, &host("a")).await;
+    leave(&one, &host("b")).await;
+    leave(&one, &host("b")).await;
+    assert_eq!(world.held().await.len(), 1, "nobody frees another's lock");
+    leave(&one, &host("a")).await;
+    leave(&one, &host("a")).await;
+}
+
+pub async fn who_does_not_want_to_wait_is_told_who_holds(world: &World) {
+    let one = world.replica();
+    have(&one, &host("a")).await;
+    let LockAnswer::Busy { why } = try_lock(&one, &host("b")).await else {
+        panic!("a holds it")
+    };
+    assert!(why.contains("api/a"), "{why}");
+    leave(&one, &host("a")).await;
+    assert!(is_held(&try_lock(&one, &host("b")).await));
+    leave(&one, &host("b")).await;
+}
+
+pub async fn waiters_are_served_in_the_order_they_came_at_whichever_replica(world: &World) {
+    let replicas = [world.replica(), world.replica()];
+    have(&replicas[0], &host("first")).await;
+    let (told, mut order) = tokio::sync::mpsc::unbounded_channel();
+    for number in 0..6_usize {
+        let (replica, told) = (replicas[number % 2].clone(), told.clone());
+        let client = host(&format!("h{number}"));
+        let waiting = replica.waiting();
+        let asked = replica.clone();
+        tokio::spawn(async move {
+            have(&asked, &client).await;
+            told.send(number).unwrap();
+            leave(&asked, &client).await;
+        });
+        within(async {
+            while replica.waiting() == waiting {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+        // Their order is by the clock's second fraction, and who is called is told once a second.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    leave(&replicas[1], &host("first")).await;
+    let mut served = Vec::new();
+    for _ in 0..6 {
+        served.push(within(order.recv()).await.unwrap());
+    }
+    assert_eq!(served, [0, 1, 2, 3, 4, 5]);
+    world.until_free().await;
+}
+
+pub async fn a_client_that_goes_away_leaves_nothing_and_frees_nothing_that_its_retry_got(
+    world: &World,
+) {
+    let (one, two) = (world.replica(), world.replica());
+    let client = host("a");
+    for millis in (0..60).step_by(3) {
+        let first = one.lock(LockRequest {
+            client: client.clone(),
+            wait: true,
+        });
+        let gone = timeout(Duration::from_millis(millis), first);
+        let (gone, retry) = tokio::join!(gone, lock(&two, &client));
+        assert!(is_held(&retry), "{millis}: {retry:?}");
+        let told = |held: &[(String, Vec<String>)]| held.len() == 1 && all_told(&held[0].1);
+        world
+            .until_held("the one that went away left its id", told)
+            .await;
+        let told_first = gone.is_ok_and(|answer| is_held(&answer));
+        leave(if told_first { &one } else { &two }, &client).await;
+        assert_eq!(world.held().await, [], "{millis}");
+    }
+    for millis in (0..60).step_by(3) {
+        let first = one.lock(LockRequest {
+            client: client.clone(),
+            wait: true,
+        });
+        match timeout(Duration::from_millis(millis), first).await {
+            Ok(_) => leave(&two, &client).await,
+            Err(_) => world.until_free().await,
+        }
+    }
+}
+
+pub async fn a_fleetlock_group_is_a_lock_of_its_own(world: &World) {
+    let one = world.replica();
+    let client = |group: &str, id: &str| dogwatch_controller::lock::service::Client::FleetLock {
+        group: group.into(),
+        id: id.into(),
+    };
+    let clients = [client("Eu", "x"), client("eu", "x"), client("us.west", "x")];
+    for client in &clients {
+        have(&one, client).await;
+    }
+    assert!(
+        settles(&try_lock(&one, &client("Eu", "X")).await),
+        "ids are case-sensitive"
+    );
+    let names: Vec<String> = world
+        .leases()
+        .await
+        .into_iter()
+        .map(|lease| lease.name)
+        .collect();
+    assert!(names.contains(&"dogwatch-eu-0".to_owned()), "{names:?}");
+    assert_eq!(
+        names
+            .iter()
+            .filter(|name| name.starts_with("dogwatch-sha256-"))
+            .count(),
+        2
+    );
+    for client in &clients {
+        leave(&one, client).await;
+    }
+}
+
+pub async fn a_replicas_own_lease_names_who_waits_and_goes_at_the_end(world: &World) {
+    let one = world.replica();
+    have(&one, &host("a")).await;
+    let waiting = tokio::spawn(lock(&one, &host("b")));
+    let named = async {
+        loop {
+            let replicas = world.replicas().await;
+            let text = replicas[0].metadata.annotations.clone().unwrap_or_default();
+            if text
+                .get("dogwatch.dev/waiting")
+                .is_some_and(|text| text.contains("api/b"))
+            {
+                return replicas;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let replicas = within(named).await;
+    assert_eq!(replicas.len(), 1);
+    let labels = replicas[0].metadata.labels.clone().unwrap();
+    assert_eq!(labels["dogwatch.dev/reboot"], "waiting");
+    leave(&one, &host("a")).await;
+    assert!(is_held(&waiting.await.unwrap()));
+    leave(&one, &host("b")).await;
+    assert!(one.shutdown(Duration::from_secs(20)).await);
+    assert_eq!(world.replicas().await.len(), 0);
+}
+
+pub async fn a_replica_that_ends_gives_back_what_nobody_was_told(world: &World) {
+    let (one, two) = (world.replica(), world.replica());
+    have(&one, &host("told")).await;
+    let waits = tokio::spawn(lock(&one, &host("waits")));
+    while one.waiting() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(one.shutdown(Duration::from_secs(20)).await);
+    let answer = waits.await.unwrap();
+    assert!(
+        matches!(answer, LockAnswer::Unavailable { .. }),
+        "{answer:?}"
+    );
+    assert!(matches!(
+        lock(&one, &host("late")).await,
+        LockAnswer::Unavailable { .. }
+    ));
+    let held = world.held().await;
+    assert!(
+        held.len() == 1 && held[0].0 == "api/told",
+        "what was told stays: {held:?}"
+    );
+    leave(&two, &host("told")).await;
+}
+
+pub async fn a_node_is_cordoned_and_drained_before_its_host_is_told_and_comes_back_after(
+    world: &World,
+) {
+    let (one, two) = (world.replica(), world.replica());
+    world.base.pod("web", json!({})).await;
+    let client = host(&world.base.node);
+    have(&one, &client).await;
+    assert_eq!(world.base.pods().await, [] as [&str; 0]);
+    let (closed, note) = world.closed().await;
+    assert!(closed);
+    assert_eq!(note.unwrap()["cordonedByUs"], true);
+    have(&two, &client).await;
+    leave(&two, &client).await;
+    assert_eq!(world.closed().await, (false, None));
+    world.until_free().await;
+}
+
+pub async fn nobody_elses_cordon_is_removed(world: &World) {
+    let one = world.replica();
+    world
+        .patch_node(json!({"spec": {"unschedulable": true}}))
+        .await;
+    let client = host(&world.base.node);
+    have(&one, &client).await;
+    assert_eq!(world.closed().await.1.unwrap()["cordonedByUs"], false);
+    leave(&one, &client).await;
+    assert_eq!(world.closed().await, (true, None));
+}
+
+fn hasty() -> Config {
+    Config {
+        drain_timeout: Duration::from_secs(3),
+        ..Config::default()
+    }
+}
+
+pub async fn a_drain_that_fails_is_undone_and_answered_with_its_reason(world: &World) {
+    let one = world.replica_with(hasty());
+    world.base.budget("web", "web", 0).await;
+    world
+        .base
+        .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
+        .await;
+    let client = host(&world.base.node);
+    let LockAnswer::DrainFailed { why } = lock(&one, &client).await else {
+        panic!("its budget allows nothing")
+    };
+    assert!(
+        why.contains("not drained within 3s") && why.contains("web"),
+        "{why}"
+    );
+    assert_eq!(world.closed().await, (false, None));
+    assert_eq!(world.held().await, []);
+    assert_eq!(world.base.pods().await, ["web"]);
+}
+
+pub async fn a_node_that_its_coordinator_has_in_hand_is_refused_untouched(world: &World) {
+    let one = world.replica();
+    let client = host(&world.base.node);
+    for phase in ["draining", "rebooting", "returning"] {
+        world.patch_node(coordinator_in(phase)).await;
+        let before = world.node().await.metadata.resource_version;
+        let answer = lock(&one, &client).await;
+        assert!(
+            matches!(answer, LockAnswer::Refused { .. }),
+            "{phase}: {answer:?}"
+        );
+        assert_eq!(world.node().await.metadata.resource_version, before);
+        assert_eq!(world.held().await, []);
+    }
+    world.patch_node(coordinator_in("waiting")).await;
+    have(&one, &client).await;
+    leave(&one, &client).await;
+}
+
+/// A node that cannot be emptied, and a call that is draining it.
+async fn stuck(
+    world: &World,
+    replica: &dogwatch_controller::lock::engine::Engine,
+) -> tokio::task::JoinHandle<LockAnswer> {
+    world.base.budget("web", "web", 0).await;
+    world
+        .base
+        .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
+        .await;
+    let call = tokio::spawn(lock(replica, &host(&world.base.node)));
+    world.until_closed(true).await;
+    call
+}
+
+pub async fn an_uncordon_during_the_drain_is_a_veto(world: &World) {
+    let one = world.replica();
+    let call = stuck(world, &one).await;
+    world
+        .patch_node(json!({"spec": {"unschedulable": null}}))
+        .await;
+    let answer = call.await.unwrap();
+    let LockAnswer::DrainFailed { why } = &answer else {
+        panic!("{answer:?}")
+    };
+    assert!(why.contains("veto"), "{why}");
+    assert_eq!(world.closed().await, (false, None));
+    assert_eq!(world.held().await, []);
+}
+
+pub async fn a_client_that_goes_away_during_the_drain_leaves_the_node_as_it_was(world: &World) {
+    let one = world.replica();
+    let call = stuck(world, &one).await;
+    call.abort();
+    world.until_free().await;
+    assert_eq!(world.closed().await, (false, None));
+}
+
+pub async fn a_retry_takes_the_drain_over_and_the_first_call_may_go_away(world: &World) {
+    let (one, two) = (world.replica(), world.replica());
+    let first = stuck(world, &one).await;
+    let retry = tokio::spawn(lock(&two, &host(&world.base.node)));
+    let both = |held: &[(String, Vec<String>)]| held.len() == 1 && held[0].1.len() == 2;
+    world.until_held("the retry writes its id", both).await;
+    first.abort();
+    let alone = |held: &[(String, Vec<String>)]| held.len() == 1 && held[0].1.len() == 1;
+    world
+        .until_held("the first one takes its id away", alone)
+        .await;
+    assert!(world.closed().await.0, "the retry relies on the cordon");
+    world.base.allow("web", 1).await;
+    assert!(is_held(&retry.await.unwrap()));
+    assert_eq!(world.closed().await.1.unwrap()["cordonedByUs"], true);
+    leave(&one, &host(&world.base.node)).await;
+    assert_eq!(world.closed().await, (false, None));
+}
+
+pub async fn an_unlock_elsewhere_ends_a_drain_under_way(world: &World) {
+    let (one, two) = (world.replica(), world.replica());
+    world.base.budget("web", "web", 0).await;
+    world
+        .base
+        .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
+        .await;
+    let client = host(&world.base.node);
+    let call = tokio::spawn(try_lock(&one, &client));
+    world.until_closed(true).await;
+    assert!(matches!(
+        unlock(&two, &client).await,
+        UnlockAnswer::Free { .. }
+    ));
+    let answer = call.await.unwrap();
+    assert!(!is_held(&answer), "{answer:?}");
+    world.until_free().await;
+    assert_eq!(world.closed().await, (false, None));
+}

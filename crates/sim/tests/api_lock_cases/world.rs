@@ -1,0 +1,240 @@
+//! Replicas of the lock API on some API server, and who calls them.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use dogwatch_controller::lock::engine::{CannotAsk, Engine, Setup};
+use dogwatch_controller::lock::service::{
+    Client, LockAnswer, LockRequest, LockService as _, UnlockAnswer,
+};
+use dogwatch_core::lock::{HolderId, LeaseSeen};
+use dogwatch_core::reboot::Config;
+use dogwatch_k8s::lock::LockClient;
+use dogwatch_process::clock::Clock;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+
+use crate::drain_cases::world::World as Drained;
+
+/// Longer than anything here takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_mins(2);
+
+/// A namespace, a node in it that ends its pods, and as many replicas as are started.
+pub struct World {
+    pub base: Drained,
+    pub clock: Clock,
+}
+
+impl World {
+    pub async fn on(client: kube::Client) -> Self {
+        let world = Self {
+            base: Drained::on(client).await,
+            clock: Clock::system(),
+        };
+        world.make_ready().await;
+        world
+    }
+
+    /// One that is not counts as out for every host of its group.
+    async fn make_ready(&self) {
+        let ready = json!([{ "type": "Ready", "status": "True", "reason": "Test",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "lastHeartbeatTime": "2026-01-01T00:00:00Z" }]);
+        let status = Patch::Merge(json!({ "status": { "conditions": ready } }));
+        let nodes: Api<Node> = Api::all(self.base.client.clone());
+        nodes
+            .patch_status(&self.base.node, &PatchParams::default(), &status)
+            .await
+            .unwrap();
+    }
+
+    /// A replica that asks as this client.
+    pub fn replica_as(&self, client: kube::Client, flags: Config) -> Engine {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        Engine::start(Setup {
+            client,
+            namespace: self.base.namespace.clone(),
+            process: format!("replica{}", NEXT.fetch_add(1, Ordering::Relaxed)),
+            clock: self.clock.clone(),
+            flags,
+            fleetlock_drain: false,
+            gatekeeper: std::sync::Arc::new(CannotAsk),
+        })
+    }
+
+    pub fn replica(&self) -> Engine {
+        self.replica_as(self.base.client.clone(), Config::default())
+    }
+
+    pub fn replica_with(&self, flags: Config) -> Engine {
+        self.replica_as(self.base.client.clone(), flags)
+    }
+
+    /// Every slot of every group.
+    pub async fn leases(&self) -> Vec<LeaseSeen> {
+        let reader = HolderId::api("reader");
+        let locks = LockClient::new(self.base.client.clone(), &self.base.namespace, reader);
+        locks.list_all().await.unwrap()
+    }
+
+    pub async fn held(&self) -> Vec<(String, Vec<String>)> {
+        let leases = self.leases().await.into_iter();
+        let runs = |lease: &LeaseSeen| {
+            let runs = lease.record.iter().flat_map(|record| &record.runs);
+            runs.map(ToString::to_string).collect()
+        };
+        leases
+            .filter_map(|lease| Some((lease.holder.as_ref()?.to_string(), runs(&lease))))
+            .collect()
+    }
+
+    /// Waits until this is so of the held Leases: holders, each with its runs.
+    pub async fn until_held(&self, what: &str, holds: impl Fn(&[(String, Vec<String>)]) -> bool) {
+        let look = async {
+            loop {
+                let held = self.held().await;
+                if holds(&held) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let seen = tokio::time::timeout(PATIENCE, look).await;
+        assert!(seen.is_ok(), "{what}: {:?}", self.held().await);
+    }
+
+    pub async fn until_free(&self) {
+        self.until_held("a lock is left behind", <[_]>::is_empty)
+            .await;
+    }
+
+    pub async fn node(&self) -> Node {
+        Api::<Node>::all(self.base.client.clone())
+            .get(&self.base.node)
+            .await
+            .unwrap()
+    }
+
+    /// Whether it is cordoned, and what stands in its annotation `dogwatch.dev/api-lock`.
+    pub async fn closed(&self) -> (bool, Option<Value>) {
+        let node = self.node().await;
+        let lock = node.annotations().get("dogwatch.dev/api-lock");
+        let lock = lock.map(|text| serde_json::from_str(text).unwrap());
+        (
+            node.spec
+                .and_then(|spec| spec.unschedulable)
+                .unwrap_or(false),
+            lock,
+        )
+    }
+
+    pub async fn patch_node(&self, patch: Value) {
+        let nodes: Api<Node> = Api::all(self.base.client.clone());
+        let params = PatchParams::default();
+        nodes
+            .patch(&self.base.node, &params, &Patch::Merge(patch))
+            .await
+            .unwrap();
+    }
+
+    pub async fn until_closed(&self, closed: bool) {
+        let look = async {
+            while self.closed().await.0 != closed {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        within(look).await;
+    }
+
+    /// The replicas' own Leases.
+    pub async fn replicas(&self) -> Vec<Lease> {
+        let leases: Api<Lease> = Api::namespaced(self.base.client.clone(), &self.base.namespace);
+        let all = leases.list(&ListParams::default()).await.unwrap();
+        let own = |lease: &Lease| lease.name_any().starts_with("api.dogwatch.dev-");
+        all.items.into_iter().filter(own).collect()
+    }
+
+    /// The node is gone: the next case's groups are empty.
+    pub async fn end(&self) {
+        let nodes: Api<Node> = Api::all(self.base.client.clone());
+        nodes
+            .delete(&self.base.node, &kube::api::DeleteParams::default())
+            .await
+            .unwrap();
+    }
+}
+
+pub fn host(name: &str) -> Client {
+    Client::Api {
+        host: name.to_owned(),
+    }
+}
+
+pub async fn within<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, what)
+        .await
+        .expect("it never happened")
+}
+
+/// Asks, and waits for the answer.
+pub fn lock(replica: &Engine, client: &Client) -> impl Future<Output = LockAnswer> + Send + use<> {
+    let asked = LockRequest {
+        client: client.clone(),
+        wait: true,
+    };
+    within(replica.lock(asked))
+}
+
+pub fn try_lock(
+    replica: &Engine,
+    client: &Client,
+) -> impl Future<Output = LockAnswer> + Send + use<> {
+    let asked = LockRequest {
+        client: client.clone(),
+        wait: false,
+    };
+    within(replica.lock(asked))
+}
+
+pub fn unlock(
+    replica: &Engine,
+    client: &Client,
+) -> impl Future<Output = UnlockAnswer> + Send + use<> {
+    within(replica.unlock(client.clone()))
+}
+
+pub fn is_held(answer: &LockAnswer) -> bool {
+    matches!(answer, LockAnswer::Held { .. })
+}
+
+pub async fn have(replica: &Engine, client: &Client) {
+    let answer = lock(replica, client).await;
+    assert!(is_held(&answer), "{client}: {answer:?}");
+}
+
+pub async fn leave(replica: &Engine, client: &Client) {
+    let answer = unlock(replica, client).await;
+    assert!(
+        matches!(answer, UnlockAnswer::Free { .. }),
+        "{client}: {answer:?}"
+    );
+}
+
+pub fn all_told(runs: &[String]) -> bool {
+    !runs.is_empty() && runs.iter().all(|run| run.starts_with("answered/"))
+}
+
+/// A record of the node's own coordinator in this phase.
+pub fn coordinator_in(phase: &str) -> Value {
+    let record = json!({
+        "phase": phase, "run": "coordinator/x", "since": "2026-01-01T00:00:00Z",
+        "planned": "2026-01-01T00:00:00Z", "trigger": {"source": "command"}, "bootId": "b",
+        "cordonedByUs": true,
+    });
+    json!({ "metadata": { "annotations": { "dogwatch.dev/reboot": record.to_string() } } })
+}

@@ -1,0 +1,202 @@
+//! The lock API's cases on the embedded API server, under a paused clock, and those that need its
+//! faults.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod api_lock_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod api_lock_rounds;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod drain_cases;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dogwatch_sim::api::{ApiServer, FaultEffect, Options, RequestInfo, Verb};
+use dogwatch_sim::clock::TokioClock;
+use jiff::Timestamp;
+
+use api_lock_cases::world::{World, all_told, have, host, is_held, leave, lock, unlock};
+use api_lock_rounds::{Rounds, run};
+use dogwatch_controller::lock::service::UnlockAnswer;
+
+fn server() -> ApiServer {
+    let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    ApiServer::new(Arc::new(TokioClock::starting_at(epoch)), Options::default())
+}
+
+/// Every call takes a moment, so that there is something to go away from.
+fn slow(server: &ApiServer, millis: u64) {
+    server.set_faults(move |request| {
+        let watch = request.verb == Some(Verb::Watch);
+        let effect = FaultEffect::DelayAnswer(Duration::from_millis(millis));
+        (!watch).then_some(effect).into_iter().collect()
+    });
+}
+
+macro_rules! on_embedded {
+    ($($name:ident)*) => { $(
+        #[tokio::test(start_paused = true)]
+        async fn $name() {
+            let server = server();
+            let world = World::on(server.client("test")).await;
+            slow(&server, 5);
+            api_lock_cases::$name(&world).await;
+        }
+    )* };
+}
+
+api_lock_cases::every_api_case!(on_embedded);
+
+fn writes(request: &RequestInfo) -> bool {
+    matches!(request.verb, Some(Verb::Patch))
+        && (request.resource == "leases" || request.resource == "nodes")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_goes_away_at_any_moment_of_its_node_s_drain_leaves_nothing() {
+    let server = server();
+    let world = World::on(server.client("test")).await;
+    let (one, two) = (
+        world.replica_as(
+            server.client("one"),
+            dogwatch_core::reboot::Config::default(),
+        ),
+        world.replica(),
+    );
+    let client = host(&world.base.node);
+    slow(&server, 7);
+    for millis in (0..240).step_by(4) {
+        let call = tokio::time::timeout(Duration::from_millis(millis), lock(&one, &client));
+        if call.await.is_ok() {
+            leave(&two, &client).await;
+        }
+        world.until_free().await;
+        assert_eq!(world.closed().await, (false, None), "{millis}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_keeps_what_it_got_whenever_the_first_call_goes_away() {
+    let server = server();
+    let world = World::on(server.client("test")).await;
+    let flags = dogwatch_core::reboot::Config::default;
+    let (one, two) = (
+        world.replica_as(server.client("one"), flags()),
+        world.replica_as(server.client("two"), flags()),
+    );
+    let client = host(&world.base.node);
+    slow(&server, 7);
+    for millis in (0..300).step_by(5) {
+        server.clear_audit_log();
+        let call = tokio::time::timeout(Duration::from_millis(millis), lock(&one, &client));
+        let (_, retry) = tokio::join!(call, lock(&two, &client));
+        assert!(is_held(&retry), "{millis}: {retry:?}");
+        let told = |held: &[(String, Vec<String>)]| held.len() == 1 && all_told(&held[0].1);
+        world.until_held("an id is left", told).await;
+        let closed = world.closed().await;
+        assert!(
+            closed.0,
+            "{millis}: its node is open: {closed:?}\n{:#?}",
+            server.audit_log()
+        );
+        leave(&two, &client).await;
+        assert_eq!(world.closed().await, (false, None), "{millis}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_are_lost_and_writes_that_come_twice_leave_nothing_behind() {
+    for effect in [
+        FaultEffect::LoseAnswer,
+        FaultEffect::LoseRequest,
+        FaultEffect::Duplicate(Duration::from_secs(2)),
+        FaultEffect::DelayRequest(Duration::from_secs(31)),
+    ] {
+        for nth in 0..8_u32 {
+            let server = server();
+            let world = World::on(server.client("test")).await;
+            let one = world.replica_as(
+                server.client("one"),
+                dogwatch_core::reboot::Config::default(),
+            );
+            let client = host(&world.base.node);
+            let (count, effect_) = (std::sync::atomic::AtomicU32::new(0), effect.clone());
+            server.set_faults(move |request| {
+                let hit = writes(request)
+                    && !request.name.starts_with("api.")
+                    && count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == nth;
+                hit.then(|| effect_.clone()).into_iter().collect()
+            });
+            let answer = lock(&one, &client).await;
+            if is_held(&answer) {
+                assert!(world.closed().await.0, "{effect:?} {nth}");
+                let held = world.held().await;
+                assert!(
+                    held.len() == 1 && all_told(&held[0].1),
+                    "{effect:?} {nth}: {held:?}"
+                );
+            }
+            // Who is not told that it is free asks again.
+            while !matches!(unlock(&one, &client).await, UnlockAnswer::Free { .. }) {}
+            world.until_free().await;
+            tokio::time::sleep(Duration::from_mins(2)).await;
+            assert_eq!(
+                world.held().await,
+                [],
+                "{effect:?} {nth}: something landed late"
+            );
+            assert_eq!(world.closed().await, (false, None), "{effect:?} {nth}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_cut_off_replica_left_does_not_hinder_the_retry_elsewhere() {
+    let server = server();
+    let world = World::on(server.client("test")).await;
+    let one = world.replica_as(
+        server.client("one"),
+        dogwatch_core::reboot::Config::default(),
+    );
+    let two = world.replica_as(
+        server.client("two"),
+        dogwatch_core::reboot::Config::default(),
+    );
+    slow(&server, 7);
+    let client = host(&world.base.node);
+    let call = tokio::spawn(lock(&one, &client));
+    world.until_closed(true).await;
+    server.partition("one", true);
+    call.abort();
+    have(&two, &client).await;
+    server.partition("one", false);
+    let told = |held: &[(String, Vec<String>)]| held.len() == 1 && all_told(&held[0].1);
+    world
+        .until_held("it comes back and takes only its own id", told)
+        .await;
+    assert!(world.closed().await.0);
+    leave(&two, &client).await;
+    assert_eq!(world.closed().await, (false, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_lock_is_lost_or_given_twice_in_a_thousand_rounds_with_random_deaths() {
+    let server = server();
+    let world = World::on(server.client("test")).await;
+    slow(&server, 3);
+    let result = run(
+        &world,
+        &Rounds {
+            rounds: 1000,
+            clients: 8,
+            replicas: 2,
+            seed: 7,
+            longest_life: 400,
+        },
+    )
+    .await;
+    assert_eq!(result.rounds, 1000, "{result:?}");
+    assert!(result.died > 100, "{result:?}");
+}

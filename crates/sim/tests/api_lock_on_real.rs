@@ -1,0 +1,55 @@
+//! The lock API's cases on a real API server, one after the other: its nodes are everybody's.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod api_lock_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod api_lock_rounds;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod drain_cases;
+
+use api_lock_cases::world::World;
+use api_lock_rounds::{Rounds, run};
+
+async fn client(control_plane: &dogwatch_testbed::ControlPlane) -> kube::Client {
+    let kubeconfig = kube::config::Kubeconfig::read_from(control_plane.kubeconfig()).unwrap();
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .unwrap();
+    kube::Client::try_from(config).unwrap()
+}
+
+macro_rules! one_after_the_other {
+    ($($name:ident)*) => {
+        #[tokio::test]
+        async fn every_case_holds_on_a_real_api_server() {
+            let control_plane = dogwatch_testbed::ControlPlane::start().await.unwrap();
+            let client = client(&control_plane).await;
+            $(
+                eprintln!("{}", stringify!($name));
+                let world = World::on(client.clone()).await;
+                api_lock_cases::$name(&world).await;
+                world.end().await;
+            )*
+        }
+    };
+}
+
+api_lock_cases::every_api_case!(one_after_the_other);
+
+#[tokio::test]
+async fn no_lock_is_lost_or_given_twice_on_a_real_api_server_with_random_deaths() {
+    let world = World::on(client(dogwatch_testbed::shared().await).await).await;
+    let rounds = Rounds {
+        rounds: 300,
+        clients: 8,
+        replicas: 2,
+        seed: 11,
+        longest_life: 150,
+    };
+    let result = run(&world, &rounds).await;
+    assert_eq!(result.rounds, 300, "{result:?}");
+    assert!(result.died > 30, "{result:?}");
+}
