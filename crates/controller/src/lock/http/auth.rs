@@ -61,6 +61,7 @@ pub(super) enum Credentials {
     Shown(Shown),
 }
 
+/// Without `Debug`: no token gets into a log by accident.
 pub(super) enum Shown {
     Token(String),
     /// Was verified with the connection.

@@ -6,6 +6,7 @@ mod curl;
 mod end_to_end;
 mod fleetlock;
 mod kubernetes;
+mod logs;
 mod many;
 mod rig;
 mod semaphore;

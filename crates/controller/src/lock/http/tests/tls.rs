@@ -11,7 +11,7 @@ use rcgen::{
 };
 use tempfile::TempDir;
 
-use super::curl::{Curl, run};
+use super::curl::{Curl, curl, run};
 use super::rig::{LOOPBACK, Rig, config, within};
 use crate::lock::http::{Config, LockAuth, Nobody, Parts, Server, StartError, TlsFiles};
 
@@ -176,6 +176,26 @@ async fn new_certificates_are_used_without_a_restart_and_bad_ones_are_not() {
     let taken = async { while new.lock(&rig, "n1", &token).await.is_err() {} };
     within("the new certificate", taken).await;
     assert!(old.lock(&rig, "n1", &token).await.is_err());
+}
+
+#[tokio::test]
+async fn a_client_that_is_killed_while_it_waits_leaves_nothing_over_tls_either() {
+    let authority = Authority::new();
+    let rig = Rig::start(authority.config()).await;
+    let token = ["--header", "authorization: Bearer of-alice"];
+    let held = authority.lock(&rig, "n1", &token).await.unwrap();
+    assert_eq!(held.status, 200);
+    let ca = text(&authority.path("ca.crt"));
+    let url = format!("https://{}/api/v1/lock", rig.address);
+    let waits = ["--cacert", &ca, "--data", "hostname=n2", &url];
+    let mut waits = curl(&[&waits[..], &token].concat()).spawn().unwrap();
+    rig.lock
+        .until("waits", |state| state.queue.len() == 1)
+        .await;
+    waits.kill().await.unwrap();
+    rig.lock
+        .until("gives up", |state| state.queue.is_empty())
+        .await;
 }
 
 #[tokio::test]
