@@ -33,4 +33,4 @@ mod tests;
 pub use auth::{Access, KubernetesAccess};
 pub use config::{Config, Limits, LockAuth, StartError, TlsFiles};
 pub use record::{Nobody, Protocol, Record};
-pub use server::{Parts, Server, serve};
+pub use server::{Parts, Server};

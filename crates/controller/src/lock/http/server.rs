@@ -38,18 +38,6 @@ pub struct Parts {
     pub record: Arc<dyn Record>,
 }
 
-/// Takes the sockets and serves until `shutdown` is ready, and then for up to 18 s more: waiting calls are
-/// answered by the lock (which should hear of the shutdown too), or dropped after [`Limits::last_call`].
-pub async fn serve(
-    config: Config,
-    parts: Parts,
-    shutdown: impl Future<Output = ()> + Send,
-) -> Result<(), StartError> {
-    let server = Server::bind(config, parts).await?;
-    server.serve(shutdown).await;
-    Ok(())
-}
-
 /// A server that has its sockets and has read its certificates.
 pub struct Server {
     listeners: Vec<(TcpListener, SocketAddr, Arc<Door>)>,
@@ -108,7 +96,8 @@ impl Server {
             .map(|(_, address, _)| *address)
     }
 
-    /// Serves; see [`serve()`].
+    /// Serves until `shutdown` is ready, and then for up to 18 s more: waiting calls are answered by the lock
+    /// (which should hear of the shutdown too), or dropped after [`Limits::last_call`].
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
         let mut tasks = JoinSet::new();
         let mut rereaders = JoinSet::new();
