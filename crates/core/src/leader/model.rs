@@ -11,9 +11,11 @@ use crate::Now;
 /// The world's step, in milliseconds.
 const TICK: u64 = 50;
 const CHAOS: u64 = 90_000;
-/// Afterwards nothing goes wrong, and somebody has to lead: the Lease, the spread, and the longest
-/// that a message or a clock's error may take.
-const QUIET: u64 = CHAOS + 22_000;
+/// The longest that a message may be on its way.
+const LATE: u64 = 20_000;
+/// Afterwards nothing goes wrong but what is on its way still (a renewal that lands that late looks
+/// like a leader's); then somebody has to lead within the Lease, the spread and a clock's error.
+const QUIET: u64 = CHAOS + LATE + 20_000;
 
 #[derive(Clone)]
 struct Dice(u64);
@@ -119,7 +121,7 @@ impl World {
     /// Mostly quick, sometimes longer than anything may take.
     fn delay(&mut self) -> u64 {
         match (self.chaos(), self.dice.roll(20)) {
-            (true, 0) => self.dice.roll(20_000),
+            (true, 0) => self.dice.roll(LATE),
             (true, 1..=4) => self.dice.roll(3_000),
             (true | false, _) => self.dice.roll(100),
         }
