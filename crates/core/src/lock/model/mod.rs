@@ -8,6 +8,7 @@
 //! a cordon still on its way fails. A verdict is not taken back on a newer count of the same win:
 //! its write may still arrive.
 
+mod asking;
 mod process;
 mod store;
 
@@ -15,9 +16,11 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use asking::{Asking, Does};
 use process::Process;
-use store::{Node, Store, Write, is_out};
+use store::{Node, Phase, Store, Write, is_out};
 
+use super::api_lock::Who;
 use super::testkit::{free, node as holder, run};
 use super::*;
 use crate::Now;
@@ -54,11 +57,26 @@ enum Step {
     },
     Delete(usize),
     Wait(u64),
+    /// A client calls the lock API for its node; or unlocks.
+    Ask {
+        node: usize,
+        max: u32,
+        unlocks: bool,
+    },
+    /// The lock API does the next thing for one of its callers.
+    Serve(usize),
+    /// A caller goes away before its answer.
+    GoAway(usize),
+    /// The replica that serves a call dies, and with it whatever it knows.
+    Die(usize),
 }
 
 struct World {
     store: Store,
     processes: Vec<Process>,
+    asking: Vec<Asking>,
+    /// Whose client was told that it holds, and has not unlocked since.
+    told: [bool; NODES],
     under_way: Vec<Write>,
     mono: Duration,
     runs: u32,
@@ -79,6 +97,8 @@ impl World {
             uid: format!("uid-n{number}"),
             ready: true,
             record: None,
+            api: None,
+            closed: None,
         };
         let nodes = (0..NODES).map(|number| Some(node(number))).collect();
         Self {
@@ -88,6 +108,8 @@ impl World {
                 nodes,
             },
             processes: Vec::new(),
+            asking: Vec::new(),
+            told: [false; NODES],
             under_way: Vec::new(),
             mono: Duration::ZERO,
             runs: 0,
@@ -159,9 +181,15 @@ impl World {
             .flatten()
             .filter(|node| is_out(node))
             .collect();
-        let maxima = out
-            .iter()
-            .filter_map(|node| node.record.as_ref().map(|(_, _, max)| *max));
+        let maximum = |node: &&Node| {
+            let record = node
+                .record
+                .as_ref()
+                .filter(|(_, phase, _)| *phase == Phase::Out);
+            let own = record.map(|(_, _, max)| *max);
+            [own, node.closed].into_iter().flatten().min()
+        };
+        let maxima = out.iter().filter_map(maximum);
         if let Some(smallest) = maxima.min() {
             prop_assert!(
                 out.len() <= usize::try_from(smallest).unwrap(),
@@ -169,15 +197,84 @@ impl World {
                 self.store.leases
             );
         }
+        self.who_was_told_holds()?;
         for (number, node) in self.store.nodes.iter().enumerate() {
             self.out_once[number] |= node.as_ref().is_some_and(is_out);
         }
         Ok(())
     }
 
+    fn who_was_told_holds(&self) -> Result<(), TestCaseError> {
+        for number in (0..NODES).filter(|number| self.told[*number]) {
+            let Some(node) = &self.store.nodes[number] else {
+                continue;
+            };
+            let holder = Asking::holder(number);
+            let held = self
+                .store
+                .leases
+                .values()
+                .any(|lease| lease.holder.as_ref() == Some(&holder));
+            prop_assert!(
+                held && node.closed.is_some(),
+                "{} was told that it holds: {:#?}",
+                holder,
+                self.store
+            );
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, node: usize, max: u32, unlocks: bool) {
+        self.runs += 1;
+        let who = if unlocks { Who::Host } else { Who::Request };
+        self.told[node] &= !unlocks;
+        let same = self.asking.iter_mut().filter(|other| other.node == node);
+        same.for_each(|other| other.overtaken |= unlocks);
+        let run = run(&format!("api/p/{}", self.runs));
+        // A changed maximum rules from the next lock on.
+        let holder = Asking::holder(node);
+        let record = |lease: &LeaseSeen| lease.record.as_ref().map(|record| record.max);
+        let mut held = self
+            .store
+            .leases
+            .values()
+            .filter(|lease| lease.holder.as_ref() == Some(&holder));
+        let mut beside = self.asking.iter().filter(|other| other.node == node);
+        let other = beside.next().map(|other| other.max);
+        let max = held.find_map(record).or(other).unwrap_or(max);
+        self.asking.push(Asking::new(node, run, who, max));
+    }
+
+    fn serve(&mut self, which: usize) -> Result<(), TestCaseError> {
+        let now = self.now();
+        let node = self.asking[which].node;
+        match self.asking[which].act(&self.store, now) {
+            Does::Nothing => {}
+            Does::Send(write) => self.under_way.push(write),
+            Does::Done(write) => {
+                let on_node = matches!(write, Write::Api { .. });
+                let before = self.store.clock;
+                self.deliver(write)?;
+                if on_node && self.store.clock > before {
+                    self.asking[which].arrived();
+                }
+            }
+            Does::Told => {
+                let unlocks = |other: &Asking| other.node == node && other.who == Who::Host;
+                let old_news = self.asking[which].overtaken || self.asking.iter().any(unlocks);
+                self.told[node] |= !old_news;
+                self.asking.remove(which);
+            }
+            Does::Gone => drop(self.asking.remove(which)),
+        }
+        self.who_was_told_holds()
+    }
+
     fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
         let processes = self.processes.len();
         let writes = self.under_way.len();
+        let asking = self.asking.len();
         match step {
             Step::Go(which) if processes > 0 => {
                 self.see_node(which % processes);
@@ -222,6 +319,10 @@ impl World {
                 self.under_way.retain(|write| !matches!(write, Write::Bid { holder: of, .. } if *of == holder(&name(node))));
             }
             Step::Wait(millis) => self.mono += Duration::from_millis(millis),
+            Step::Ask { node, max, unlocks } => self.ask(node, max, unlocks),
+            Step::Serve(which) if asking > 0 => self.serve(which % asking)?,
+            Step::GoAway(which) if asking > 0 => self.asking[which % asking].leaves = true,
+            Step::Die(which) if asking > 0 => drop(self.asking.remove(which % asking)),
             Step::Go(_)
             | Step::SeeLeases(_)
             | Step::SeeNode(_)
@@ -229,7 +330,10 @@ impl World {
             | Step::Deliver { .. }
             | Step::Lose(_)
             | Step::Crash(_)
-            | Step::Want(..) => {}
+            | Step::Want(..)
+            | Step::Serve(_)
+            | Step::GoAway(_)
+            | Step::Die(_) => {}
         }
         Ok(())
     }
@@ -288,12 +392,37 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// The same, and the lock API beside it.
+fn step_with_callers() -> impl Strategy<Value = Step> {
+    let which = || 0..64_usize;
+    prop_oneof![
+        40 => step(),
+        8 => (0..NODES - 1, 1..=SLOTS, prop::bool::weighted(0.2))
+            .prop_map(|(node, max, unlocks)| Step::Ask { node, max, unlocks }),
+        80 => which().prop_map(Step::Serve),
+        20 => (which(), prop::bool::weighted(0.2))
+            .prop_map(|(which, again)| Step::Deliver { which, again }),
+        3 => which().prop_map(Step::GoAway),
+        1 => which().prop_map(Step::Die),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
 
     #[test]
     fn never_more_nodes_out_than_the_smallest_maximum_allows(
         steps in prop::collection::vec(step(), 0..250),
+    ) {
+        let mut world = World::new();
+        for step in steps {
+            world.step(step)?;
+        }
+    }
+
+    #[test]
+    fn callers_of_the_lock_api_keep_the_budget_and_what_they_were_told(
+        steps in prop::collection::vec(step_with_callers(), 0..400),
     ) {
         let mut world = World::new();
         for step in steps {

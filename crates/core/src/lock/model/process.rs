@@ -57,6 +57,11 @@ impl Process {
 
     fn wait(&mut self, store: &Store, seen: &Node, now: Now) -> Option<Write> {
         let me = self.me();
+        if seen.api.is_some() {
+            // The lock API has it: it does not begin, and gives up what it has.
+            let held = held_by(&self.leases, &me)?.record.as_ref()?.max;
+            return Some(self.node_write(seen, Some((self.run.clone(), Phase::Returning, held))));
+        }
         let Some(lease) = held_by(&self.leases, &me).cloned() else {
             return self.bid(store, now);
         };

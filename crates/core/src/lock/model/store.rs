@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::api_lock::ApiLock;
 use super::super::*;
 use super::name;
 use crate::name::{NodeName, RunId};
@@ -20,10 +21,22 @@ pub(super) struct Node {
     pub(super) ready: bool,
     /// The record: whose run, which phase, and the maximum it went with.
     pub(super) record: Option<(RunId, Phase, u32)>,
+    /// Annotation `dogwatch.dev/api-lock`.
+    pub(super) api: Option<ApiLock>,
+    /// Cordoned by the lock API, under this maximum.
+    pub(super) closed: Option<u32>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum Write {
+    /// The lock API's patch of a Node.
+    Api {
+        node: usize,
+        version: u64,
+        closes: Option<bool>,
+        lock: Option<ApiLock>,
+        max: u32,
+    },
     Bid {
         lease: LeaseSeen,
         holder: HolderId,
@@ -81,6 +94,24 @@ impl Store {
                     self.next();
                 }
             }
+            Write::Api {
+                node,
+                version: expected,
+                closes,
+                lock,
+                max,
+            } => {
+                if let Some(stands) = &mut self.nodes[node]
+                    && stands.version == expected
+                {
+                    stands.api = lock;
+                    if let Some(closes) = closes {
+                        stands.closed = closes.then_some(max);
+                    }
+                    stands.version = version;
+                    self.next();
+                }
+            }
             Write::Node {
                 node,
                 version: expected,
@@ -134,5 +165,5 @@ impl Store {
 }
 
 pub(super) fn is_out(node: &Node) -> bool {
-    matches!(node.record, Some((_, Phase::Out, _)))
+    matches!(node.record, Some((_, Phase::Out, _))) || node.closed.is_some()
 }
