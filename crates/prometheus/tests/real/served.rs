@@ -83,7 +83,7 @@ async fn answer(
     match then {
         Then::Answer(_) => drop(stream.shutdown().await),
         Then::Hang(_) => std::future::pending().await,
-        Then::Flood(_) => while stream.write_all(&[b' '; 1 << 16]).await.is_ok() {},
+        Then::Flood(_) => while stream.write_all(&[b' '; 1 << 12]).await.is_ok() {},
     }
 }
 
