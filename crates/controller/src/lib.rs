@@ -10,6 +10,7 @@ pub mod board;
 pub mod cluster;
 mod context;
 mod gatekeeper;
+pub mod healer;
 pub mod leader;
 pub mod lock;
 pub mod metrics;

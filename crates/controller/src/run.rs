@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_core::heal;
 use dogwatch_core::leader::Elector;
 use dogwatch_core::reboot::Config;
 use dogwatch_k8s::Client;
@@ -25,7 +26,7 @@ use crate::leader::{Election, Leadership};
 use crate::lock::engine::{self, Engine, Gatekeeper};
 use crate::lock::http;
 use crate::metrics::Metrics;
-use crate::{Context, Stop, Stopper, policy_status};
+use crate::{Context, Stop, Stopper, healer, policy_status};
 
 /// How long components may take to finish once they are told to stop. The Deployment's
 /// `terminationGracePeriodSeconds` is longer. Source: specification §2.7.
@@ -127,6 +128,11 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), Run
             "the status of policies",
             policy_status::run(context.clone()),
         ));
+        let healing = heal::Config {
+            flags: context.flags.clone(),
+            ..heal::Config::default()
+        };
+        components.spawn(named("the healer", healer::run(context.clone(), healing)));
         election.spawn(lead(&context, terms, jitter).run(last_stop));
     }
     let ended = tokio::select! {

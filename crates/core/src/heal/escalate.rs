@@ -141,6 +141,10 @@ fn obstacle(patient: &Patient<'_>, record: &Record) -> Option<String> {
     if let Some((_, why)) = patient.no_leave() {
         return Some(why);
     }
+    let boot = patient.node.boot_id.as_ref();
+    if boot.is_some_and(|boot| *boot != record.boot_id) {
+        return Some("its kubelet shows another boot than the one that was to be ended".into());
+    }
     if !matches!(patient.ctx.seen.policies, crate::policy::Policies::Known(_)) {
         return Some("the RebootPolicies cannot be read".into());
     }

@@ -27,6 +27,7 @@ pub struct Memory {
 /// One Node.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct NodeMemory {
+    version: String,
     sign: Sign,
     /// Since when its coordinator gave no sign.
     pub(super) quiet_since: Duration,
@@ -99,7 +100,10 @@ impl Memory {
         let mut known = std::mem::take(&mut self.nodes);
         for node in nodes {
             let before = known.remove(&node.name);
-            let after = NodeMemory::seen(before, node, now);
+            let after = match before {
+                Some(same) if same.is_of(node) => same,
+                before => NodeMemory::seen(before, node, now),
+            };
             self.nodes.insert(node.name.clone(), after);
         }
         let mut known = std::mem::take(&mut self.leases);
@@ -159,6 +163,11 @@ impl Memory {
         for lease in self.leases.values_mut() {
             lease.fenced |= lease.holder.as_ref() == Some(holder);
         }
+    }
+
+    /// Whether what stands on this Node was written by us.
+    pub fn is_ours(&self, name: &NodeName) -> bool {
+        self.node(name).is_some_and(|node| node.ours.is_some())
     }
 
     pub(super) fn node(&self, name: &NodeName) -> Option<&NodeMemory> {
@@ -226,6 +235,7 @@ impl NodeMemory {
         let ready = ready(node);
         let Some(before) = before else {
             return Self {
+                version: node.resource_version.clone(),
                 quiet_since: now.mono,
                 stage,
                 stage_since: now.mono,
@@ -243,6 +253,7 @@ impl NodeMemory {
         let quiet = before.sign == sign;
         let same_boot = ended(&before.sign.record) == ended(&node.record);
         Self {
+            version: node.resource_version.clone(),
             quiet_since: if quiet { before.quiet_since } else { now.mono },
             stage_since: if same_stage {
                 before.stage_since
@@ -266,6 +277,11 @@ impl NodeMemory {
             posted,
             sign,
         }
+    }
+
+    /// Nothing of it has changed.
+    fn is_of(&self, node: &NodeSeen) -> bool {
+        self.version == node.resource_version && self.sign.uid == node.uid
     }
 
     /// Since when the Node is Ready in this boot, without a break.

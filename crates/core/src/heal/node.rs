@@ -43,7 +43,7 @@ impl Patient<'_> {
             // They say how long everything may take.
             Parsed::Is(_) if matches!(self.ctx.seen.policies, Policies::NotYet) => None,
             Parsed::Is(record) if self.node.abort != Parsed::Absent => Some(self.abort(record)),
-            Parsed::Is(record) if self.is_back(record) => Some(self.back(record)),
+            Parsed::Is(record) if self.is_back(record) => Some(self.back()),
             Parsed::Is(record) => match record.phase {
                 Phase::Waiting => self.waiting(record),
                 Phase::Draining => Some(self.draining(record)),
@@ -85,8 +85,7 @@ impl Patient<'_> {
     /// record was first seen: an older word could be of the boot before.
     fn is_back(&self, record: &Record) -> bool {
         let boot = self.node.boot_id.as_ref();
-        boot.is_some_and(|boot| *boot != record.boot_id)
-            && (self.memory.kubelet_posted || record.phase == Phase::Returning)
+        boot.is_some_and(|boot| *boot != record.boot_id) && self.memory.kubelet_posted
     }
 
     fn awaiting_kubelet(&self) -> Decision {
@@ -100,14 +99,9 @@ impl Patient<'_> {
         because(reason::AWAITING_KUBELET, text).say(Severity::Warning)
     }
 
-    fn back(&self, record: &Record) -> Decision {
+    fn back(&self) -> Decision {
         if let Some(decision) = self.watching() {
             return decision;
-        }
-        if record.phase == Phase::Returning && record.cordoned_by_us && !self.memory.kubelet_posted
-        {
-            let text = "waits until the kubelet reports, before anything is undone";
-            return because(reason::AWAITING_KUBELET, text);
         }
         self.instead_or_watch(&Instead::Return, reason::NO_SIGN, self.no_sign())
     }
@@ -115,7 +109,9 @@ impl Patient<'_> {
     /// A bid that landed after its process died, or one that is never used. The record goes back
     /// first, so that whoever still lives asks anew before it relies on the lock.
     fn waiting(&self, record: &Record) -> Option<Decision> {
-        let lease = self.ctx.seen.held_by(&self.node.name).next()?;
+        let Some(lease) = self.ctx.seen.held_by(&self.node.name).next() else {
+            return self.queued(record);
+        };
         if self.is_ours() && record.retry_after.is_some() {
             let text = format!("Lease {} goes to the next: it was not used", lease.name);
             return self.instead(&Instead::Release, reason::LOCK_UNUSED, text);
@@ -131,6 +127,15 @@ impl Patient<'_> {
             lease.name, self.ctx.config.heal_after
         );
         self.instead(&Instead::Undo, reason::LOCK_UNUSED, text)
+    }
+
+    /// Back in the queue by our hand, the lock given away: only what is told of it is still ours.
+    fn queued(&self, record: &Record) -> Option<Decision> {
+        if !self.is_ours() {
+            return api::left_behind(self.ctx, self.node, self.memory);
+        }
+        let text = record.message.clone();
+        self.instead(&Instead::Tell, reboot::reason::BACKING_OFF, text)
     }
 
     /// A drain whose coordinator gave no sign: undone at its deadline, or when what allowed it ends.

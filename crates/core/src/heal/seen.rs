@@ -11,7 +11,7 @@ use crate::lock::api_lock::ApiNode;
 use crate::lock::{HolderId, LeaseSeen};
 use crate::name::{BootId, NodeName};
 use crate::policy::Policies;
-use crate::reboot::{HolderSeen, NodeSeen, Parsed};
+use crate::reboot::{HolderSeen, NodeSeen, Parsed, Phase};
 
 /// Conditions that a coordinator writes: who changes one lives.
 pub(super) const CONDITIONS: [&str; 4] = [
@@ -47,10 +47,16 @@ impl Seen {
     }
 }
 
-/// Whether the healer has to keep this Node in sight, apart from the Leases that it may hold: a
-/// record, an abort, a lock by the API, or a condition that still says that something is under way.
+/// Whether the healer has to keep this Node in sight, whatever it holds and whether or not the
+/// healer has written it: something of ours is under way there, or was left behind. Thousands may
+/// wait for the lock; those hold nothing.
 pub fn concerns(node: &NodeSeen) -> bool {
-    node.record != Parsed::Absent || node.api_lock || unfinished_conditions(node)
+    let under_way = match &node.record {
+        Parsed::Absent => unfinished_conditions(node),
+        Parsed::Bad { .. } => true,
+        Parsed::Is(record) => record.phase > Phase::Waiting || node.abort != Parsed::Absent,
+    };
+    under_way || node.api_lock
 }
 
 /// Whether a condition of ours says that something is under way.

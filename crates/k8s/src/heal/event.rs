@@ -12,10 +12,7 @@ use serde_json::json;
 
 use super::HealClient;
 use crate::error::{Error, Kind, ask};
-use crate::node::seconds;
-
-/// An API server takes at most 1024 bytes.
-const LONGEST_MESSAGE: usize = 1000;
+use crate::node::{seconds, shortened};
 
 /// What an Event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,12 +86,4 @@ fn name(about: &About, event: &Event) -> String {
     ));
     let object: String = about.name.chars().take(200).collect();
     format!("{}.{digest}", object.trim_end_matches(['.', '-']))
-}
-
-fn shortened(message: &str) -> String {
-    if message.len() <= LONGEST_MESSAGE {
-        return message.to_owned();
-    }
-    let cut: String = message.chars().take(LONGEST_MESSAGE / 4).collect();
-    format!("{cut}…")
 }

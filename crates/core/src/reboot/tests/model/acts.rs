@@ -7,7 +7,7 @@ use crate::Now;
 use crate::lock;
 use crate::reboot::*;
 
-enum Sent {
+pub(super) enum Sent {
     Answered(Answer),
     Unanswered,
     Crashed,
@@ -154,7 +154,7 @@ impl World {
         Flow::On
     }
 
-    fn send(&mut self, write: Write, fate: Fate) -> Sent {
+    pub(super) fn send(&mut self, write: Write, fate: Fate) -> Sent {
         match fate {
             Fate::Good | Fate::NotStarted => {
                 let answer = self.land(&write);

@@ -2,6 +2,7 @@
 //! choose the worst moments. S1, S3, S4, S5 hold after each step; S6 once the world is quiet.
 
 mod acts;
+mod healer;
 mod process;
 mod promises;
 mod quiet;

@@ -1,0 +1,492 @@
+//! A cluster with one node that needs somebody, its kubelet, and leaders that heal.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use dogwatch_controller::board::Board;
+use dogwatch_controller::cluster::Cluster;
+use dogwatch_controller::leader::Leadership;
+use dogwatch_controller::metrics::Metrics;
+use dogwatch_controller::{Context, Stop, Stopper, healer};
+use dogwatch_core::Now;
+use dogwatch_core::heal::Config;
+use dogwatch_core::leader::Term;
+use dogwatch_core::lock::{HolderId, LeaseSeen, LockRecord};
+use dogwatch_core::name::{BootId, GroupName, NodeName, RunId};
+use dogwatch_core::reboot::{NodeSeen, Phase, Record, Trigger};
+use dogwatch_k8s::cluster::ClusterWatch;
+use dogwatch_k8s::lock::{BidOutcome, LockClient};
+use dogwatch_k8s::node::{get_node, node_seen};
+use dogwatch_process::clock::Clock;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Event, Namespace, Node};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{
+    ApiResource, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams,
+};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// One server, one namespace, one node under test.
+pub struct World {
+    pub client: Client,
+    pub namespace: String,
+    pub config: Config,
+    clock: Clock,
+    posts: Arc<AtomicU32>,
+}
+
+/// A leader that heals, until it is dropped: killed.
+pub struct Leader {
+    tasks: Vec<JoinHandle<()>>,
+    pub metrics: Metrics,
+    told: (watch::Sender<Option<Term>>, Stopper),
+}
+
+impl Leader {
+    /// The election is lost.
+    pub fn loses_the_lead(&self) {
+        self.told.0.send_replace(None);
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl World {
+    pub async fn on(client: Client, config: Config) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let namespace = format!("heal-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let object = Namespace {
+            metadata: ObjectMeta {
+                name: Some(namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            ..Namespace::default()
+        };
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        namespaces
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap();
+        Self {
+            client,
+            namespace,
+            config,
+            clock: clock(),
+            posts: Arc::default(),
+        }
+    }
+
+    pub fn node_name(&self, short: &str) -> NodeName {
+        NodeName::new(format!("{}-{short}", self.namespace)).unwrap()
+    }
+
+    /// A process that leads from now on and watches everything anew.
+    pub fn leader(&self) -> Leader {
+        let (terms, leadership) = Leadership::new(self.clock.clone());
+        let far = Now {
+            wall: Timestamp::MAX,
+            mono: Duration::from_hours(100_000),
+        };
+        terms.send_replace(Some(Term {
+            number: 1,
+            until: far,
+        }));
+        let (showing, cluster) = Cluster::new();
+        let (stopper, stop) = Stop::new();
+        let metrics = Metrics::default();
+        let context = Context {
+            client: self.client.clone(),
+            namespace: self.namespace.clone(),
+            clock: self.clock.clone(),
+            flags: self.config.flags.clone(),
+            process: "test".into(),
+            leadership,
+            cluster,
+            board: Board::new(metrics.clone()),
+            metrics: metrics.clone(),
+            stop,
+        };
+        let watches = ClusterWatch::new(self.client.clone(), &self.namespace, || 0.5);
+        let tasks = vec![
+            tokio::spawn(showing.run(watches)),
+            tokio::spawn(healer::run(context, self.config.clone())),
+        ];
+        Leader {
+            tasks,
+            metrics,
+            told: (terms, stopper),
+        }
+    }
+
+    /// The node's kubelet posts its status several times within `healAfter`, in this boot.
+    pub fn kubelet(&self, short: &str, boot: &'static str) -> Kubelet {
+        let (client, name) = (self.client.clone(), self.node_name(short));
+        let (every, posts) = (self.config.heal_after / 4, Arc::clone(&self.posts));
+        Kubelet(tokio::spawn(async move {
+            loop {
+                post(&client, &name, boot, posts.fetch_add(1, Ordering::Relaxed)).await;
+                tokio::time::sleep(every).await;
+            }
+        }))
+    }
+
+    /// A Node whose coordinator has written this record and is gone, in boot `boot-1`.
+    pub async fn make_node(&self, short: &str, phase: Phase) -> NodeSeen {
+        let record = serde_json::to_string(&record(phase)).unwrap();
+        self.make_node_with(
+            short,
+            phase != Phase::Waiting,
+            &json!({ "dogwatch.dev/reboot": record }),
+        )
+        .await
+    }
+
+    pub async fn make_node_with(
+        &self,
+        short: &str,
+        unschedulable: bool,
+        annotations: &Value,
+    ) -> NodeSeen {
+        let name = self.node_name(short);
+        let node = json!({
+            "metadata": { "name": name.as_str(), "annotations": annotations },
+            "spec": { "unschedulable": unschedulable },
+        });
+        let node: Node = serde_json::from_value(node).unwrap();
+        self.nodes()
+            .create(&PostParams::default(), &node)
+            .await
+            .unwrap();
+        let number = self.posts.fetch_add(1, Ordering::Relaxed);
+        post(&self.client, &name, "boot-1", number).await;
+        self.say_at_work(short).await;
+        self.node(short).await.unwrap()
+    }
+
+    /// The leading condition of a coordinator at work.
+    async fn say_at_work(&self, short: &str) {
+        let at = "2026-01-01T00:00:00Z";
+        let body = json!({ "status": { "conditions": [{
+            "type": "MaintenanceInProgress", "status": "True", "reason": "AtWork", "message": "",
+            "lastHeartbeatTime": at, "lastTransitionTime": at }] } });
+        self.patch_status(short, body).await;
+    }
+
+    async fn patch_status(&self, short: &str, body: Value) {
+        let name = self.node_name(short);
+        self.nodes()
+            .patch_status(
+                name.as_str(),
+                &PatchParams::default(),
+                &Patch::Strategic(body),
+            )
+            .await
+            .unwrap();
+    }
+
+    /// A node that waits for the lock: the one to call.
+    pub async fn make_waiter(&self, short: &str) {
+        let node = json!({ "metadata": {
+            "name": self.node_name(short).as_str(), "labels": { "dogwatch.dev/reboot": "waiting" } } });
+        let node: Node = serde_json::from_value(node).unwrap();
+        self.nodes()
+            .create(&PostParams::default(), &node)
+            .await
+            .unwrap();
+    }
+
+    /// Slot 0, held for this Node by the run of its record.
+    pub async fn hold(&self, node: &NodeSeen) -> LeaseSeen {
+        let holder = HolderId::node(&node.name);
+        self.hold_as(holder, Some(node), "coordinator/a").await
+    }
+
+    pub async fn hold_as(&self, holder: HolderId, node: Option<&NodeSeen>, run: &str) -> LeaseSeen {
+        let hand = LockClient::new(self.client.clone(), &self.namespace, holder);
+        let group = GroupName::default_group();
+        hand.ensure(&group, 1, &[]).await.unwrap();
+        let free = hand.list(&group).await.unwrap().remove(0);
+        let record = LockRecord {
+            node: node.map(|node| node.name.clone()),
+            node_uid: node.map(|node| node.uid.clone()),
+            boot_id: None,
+            group,
+            max: 1,
+            since: Timestamp::UNIX_EPOCH,
+            runs: vec![RunId::new(run).unwrap()],
+        };
+        match hand.bid(&free, &record).await {
+            BidOutcome::Won(lease) => *lease,
+            other => panic!("not won: {other:?}"),
+        }
+    }
+
+    pub async fn lease(&self) -> LeaseSeen {
+        let me = HolderId::new("reader").unwrap();
+        let hand = LockClient::new(self.client.clone(), &self.namespace, me);
+        hand.list(&GroupName::default_group())
+            .await
+            .unwrap()
+            .remove(0)
+    }
+
+    pub async fn node(&self, short: &str) -> Option<NodeSeen> {
+        let name = self.node_name(short);
+        let node = get_node(&self.client, name.as_str()).await.unwrap();
+        node.map(|node| node_seen(&node).unwrap())
+    }
+
+    pub async fn annotation(&self, short: &str, key: &str) -> Option<String> {
+        let name = self.node_name(short);
+        let node = get_node(&self.client, name.as_str()).await.unwrap()?;
+        node.metadata.annotations?.remove(key)
+    }
+
+    pub async fn annotate(&self, short: &str, key: &str, text: &str) {
+        let name = self.node_name(short);
+        let body = Patch::Merge(json!({ "metadata": { "annotations": { key: text } } }));
+        let params = PatchParams::default();
+        self.nodes()
+            .patch(name.as_str(), &params, &body)
+            .await
+            .unwrap();
+    }
+
+    /// What the healer has said about this node, as `reason`s.
+    pub async fn said(&self, short: &str) -> Vec<String> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
+        let about = format!("involvedObject.name={}", self.node_name(short));
+        let all = events
+            .list(&ListParams::default().fields(&about))
+            .await
+            .unwrap();
+        all.items
+            .into_iter()
+            .filter_map(|event| event.reason)
+            .collect()
+    }
+
+    /// Waits for what is to be observed.
+    pub async fn until<F: Future<Output = bool>>(&self, what: &str, seen: impl Fn() -> F) {
+        self.until_by(self.config.heal_after / 200, what, seen)
+            .await;
+    }
+
+    /// The same, looking more closely, from when a drain's deadline is near.
+    pub async fn until_closely<F: Future<Output = bool>>(&self, what: &str, seen: impl Fn() -> F) {
+        tokio::time::sleep(self.config.flags.drain_timeout * 9 / 10).await;
+        self.until_by(Duration::from_millis(50), what, seen).await;
+    }
+
+    async fn until_by<F: Future<Output = bool>>(
+        &self,
+        pause: Duration,
+        what: &str,
+        seen: impl Fn() -> F,
+    ) {
+        let deadline = Instant::now() + self.config.heal_after * 20 + Duration::from_secs(60);
+        while !seen().await {
+            assert!(Instant::now() < deadline, "never: {what}");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    pub async fn until_free(&self) -> LeaseSeen {
+        self.until("the Lease is free", || async {
+            self.lease().await.holder.is_none()
+        })
+        .await;
+        self.lease().await
+    }
+
+    /// Several times `healAfter` pass.
+    pub async fn time_passes(&self) {
+        tokio::time::sleep(self.config.heal_after * 3).await;
+    }
+
+    /// Takes the node away, so that no other case's leader finds it.
+    pub async fn end(&self) {
+        let all = self.nodes().list(&ListParams::default()).await.unwrap();
+        for node in all.items {
+            let name = node.metadata.name.unwrap();
+            if name.starts_with(&self.namespace) {
+                let gone = self.nodes().delete(&name, &Default::default()).await;
+                assert!(gone.is_ok(), "{gone:?}");
+            }
+        }
+    }
+
+    /// The kinds RebootPolicy and BareMetalHost.
+    pub async fn install_kinds(&self) {
+        let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        let host = json!({
+            "metadata": { "name": "baremetalhosts.metal3.io" },
+            "spec": {
+                "group": "metal3.io", "scope": "Namespaced",
+                "names": { "kind": "BareMetalHost", "plural": "baremetalhosts", "singular": "baremetalhost",
+                    "listKind": "BareMetalHostList" },
+                "versions": [{ "name": "v1alpha1", "served": true, "storage": true,
+                    "schema": { "openAPIV3Schema": any } }],
+            },
+        });
+        let kinds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        for kind in [host, dogwatch_api::reboot_policy::crd()] {
+            let kind = serde_json::from_value(kind).unwrap();
+            kinds.create(&PostParams::default(), &kind).await.unwrap();
+        }
+        self.until("the kinds are served", || async {
+            let everything = ListParams::default();
+            let policies = self.policies().list(&everything).await.is_ok();
+            policies && self.hosts().list(&everything).await.is_ok()
+        })
+        .await;
+    }
+
+    /// A policy that governs this node, and hands over.
+    pub async fn escalating_policy_for(&self, short: &str) {
+        let label = json!({ "heal": self.namespace });
+        let name = self.node_name(short);
+        let body = Patch::Merge(json!({ "metadata": { "labels": label } }));
+        let params = PatchParams::default();
+        self.nodes()
+            .patch(name.as_str(), &params, &body)
+            .await
+            .unwrap();
+        let policy = json!({
+            "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
+            "metadata": { "name": self.namespace },
+            "spec": { "nodeSelector": { "matchLabels": label }, "reboot": { "escalate": true } },
+        });
+        let policy = serde_json::from_value(policy).unwrap();
+        self.policies()
+            .create(&PostParams::default(), &policy)
+            .await
+            .unwrap();
+    }
+
+    pub async fn make_host(&self, host: &str, node: &NodeName) {
+        let host = json!({
+            "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
+            "metadata": { "name": host, "annotations": { "dogwatch.dev/node": node.as_str() } },
+            "spec": { "online": true },
+        });
+        let host = serde_json::from_value(host).unwrap();
+        self.hosts()
+            .create(&PostParams::default(), &host)
+            .await
+            .unwrap();
+    }
+
+    pub async fn host_annotation(&self, host: &str, key: &str) -> Option<String> {
+        let host = self.hosts().get(host).await.unwrap();
+        host.metadata.annotations?.remove(key)
+    }
+
+    pub async fn remove_host_annotation(&self, host: &str, key: &str) {
+        let body = Patch::Merge(json!({ "metadata": { "annotations": { key: null } } }));
+        let params = PatchParams::default();
+        self.hosts().patch(host, &params, &body).await.unwrap();
+    }
+
+    fn hosts(&self) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("metal3.io", "v1alpha1", "BareMetalHost");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "baremetalhosts");
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+    }
+
+    fn policies(&self) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("dogwatch.dev", "v1alpha1", "RebootPolicy");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "rebootpolicies");
+        Api::all_with(self.client.clone(), &resource)
+    }
+
+    pub fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+}
+
+/// A kubelet that posts; gone when it is dropped.
+pub struct Kubelet(JoinHandle<()>);
+
+impl Drop for Kubelet {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn post(client: &Client, name: &NodeName, boot: &str, number: u32) {
+    let at = Timestamp::from_second(1_800_000_000 + i64::from(number)).unwrap();
+    let info = [
+        "architecture",
+        "containerRuntimeVersion",
+        "kernelVersion",
+        "kubeProxyVersion",
+        "kubeletVersion",
+        "machineID",
+        "operatingSystem",
+        "osImage",
+        "systemUUID",
+    ];
+    let mut info: serde_json::Map<String, Value> = info
+        .iter()
+        .map(|key| ((*key).to_owned(), json!("x")))
+        .collect();
+    info.insert("bootID".into(), json!(boot));
+    let body = json!({ "status": { "nodeInfo": info, "conditions": [{
+        "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
+        "lastHeartbeatTime": at.to_string(), "lastTransitionTime": "2026-01-01T00:00:00Z" }] } });
+    let nodes: Api<Node> = Api::all(client.clone());
+    // A Node that is deleted meanwhile is the end of its case.
+    let _ = nodes
+        .patch_status(
+            name.as_str(),
+            &PatchParams::default(),
+            &Patch::Strategic(body),
+        )
+        .await;
+}
+
+/// A wall clock that goes with tokio's, so that a paused one is no special case.
+fn clock() -> Clock {
+    let (base, origin) = (Timestamp::now(), Instant::now());
+    Clock::with_wall(move || base + SignedDuration::try_from(origin.elapsed()).unwrap())
+}
+
+pub fn record(phase: Phase) -> Record {
+    let since: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    Record {
+        phase,
+        run: RunId::new("coordinator/a").unwrap(),
+        since,
+        planned: since,
+        trigger: Trigger {
+            source: "request".into(),
+            reason: "kernel".into(),
+            requester: None,
+        },
+        boot_id: BootId::new("boot-1").unwrap(),
+        cordoned_by_us: phase != Phase::Waiting,
+        lease: (phase != Phase::Waiting).then(|| "dogwatch-default-0".into()),
+        attempts: u32::from(phase >= Phase::Rebooting),
+        message: String::new(),
+        serves: std::collections::BTreeMap::new(),
+        failures: 0,
+        retry_after: None,
+        forced: false,
+        deleting: false,
+        budgets: Vec::new(),
+        began: std::collections::BTreeMap::new(),
+    }
+}
