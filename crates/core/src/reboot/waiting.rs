@@ -99,7 +99,12 @@ fn forget_lease(ctx: &Context<'_>, record: &Record) -> Step {
         lease: None,
         ..record.clone()
     };
-    Step::new(reason::PLANNED, "queues again").patch(ctx, record)
+    // Where the attempt was undone without blame it never paused: it is to be called again now.
+    let patch = NodePatch {
+        waiting_label: Some(true),
+        ..set(ctx, record)
+    };
+    Step::new(reason::PLANNED, "queues again").act(Action::PatchNode(Box::new(patch)))
 }
 
 /// How long a wait for the lock is nothing to speak of: a few reboots of others.
@@ -172,6 +177,11 @@ fn bid(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {
         );
         return Step::new(reason::SETTLING_BID, text).act(ask(ctx, lease));
     }
+    if leases.iter().any(|lease| is_elsewhere(ctx, lease)) {
+        // Moved while it waited: a bid for one of those would win, and be given up, for ever.
+        let text = "looking at the Leases of another group";
+        return Step::new(reason::LOOKING_AT_LOCK, text);
+    }
     if let Some(at) = ctx.seen.run.bid_after.filter(|at| *at > ctx.now.mono) {
         let text = "gave the lock back because too many nodes are out; bids again after a pause";
         let step = Step::new(reason::OVER_BUDGET, text).wake(at, "the pause after giving back");
@@ -223,6 +233,11 @@ pub(super) fn ask(ctx: &Context<'_>, lease: &LeaseSeen) -> Action {
         lease: Box::new(lease.clone()),
         record: Box::new(record),
     }
+}
+
+/// Whether this is a slot of a group that the node does not belong to any more.
+fn is_elsewhere(ctx: &Context<'_>, lease: &LeaseSeen) -> bool {
+    group::group_of_lease(&lease.name).is_some_and(|group| group != ctx.rule.group)
 }
 
 fn held_by_others(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {

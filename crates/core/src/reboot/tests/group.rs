@@ -6,6 +6,7 @@ use super::super::*;
 use super::kit::*;
 use crate::limit::Limit;
 use crate::lock::Count;
+use crate::lock::testkit::free;
 use crate::name::GroupName;
 
 fn make_control_plane(node: &mut NodeSeen) {
@@ -32,6 +33,33 @@ fn a_node_that_was_moved_while_it_waited_releases_the_wrong_lock() {
     );
     seen.lock.leases = Some(vec![]);
     assert_eq!(lock_group(&seen), Some(GroupName::control_plane()));
+}
+
+#[test]
+fn a_node_that_was_moved_while_it_waited_asks_for_no_slot_of_its_old_group() {
+    let mut seen = waiting(vec![free(0)]);
+    set(&mut seen, make_control_plane);
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!(decision.actions, []);
+    let own = Look::Locks {
+        group: GroupName::control_plane(),
+        slots: 1,
+    };
+    assert!(decision.looks.contains(&own), "{:?}", decision.looks);
+}
+
+#[test]
+fn an_attempt_that_was_undone_without_blame_is_called_again() {
+    let mut seen = waiting(vec![free(0)]);
+    set(&mut seen, |node| node.waiting_label = false);
+    set_record(&mut seen, |record| {
+        record.lease = Some("dogwatch-default-0".into());
+    });
+    let decision = decide(&seen, &config(), now(5));
+    let [Action::PatchNode(patch)] = decision.actions.as_slice() else {
+        panic!("{:?}", decision.actions);
+    };
+    assert_eq!(patch.waiting_label, Some(true));
 }
 
 #[test]
