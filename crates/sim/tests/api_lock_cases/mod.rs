@@ -365,7 +365,7 @@ pub async fn a_retry_takes_the_drain_over_and_the_first_call_may_go_away(world: 
         .until_held("the first one takes its id away", alone)
         .await;
     assert!(world.closed().await.0, "the retry relies on the cordon");
-    world.base.allow("web", 1).await;
+    world.base.remove_budget("web").await;
     assert!(is_held(&retry.await.unwrap()));
     assert_eq!(world.closed().await.1.unwrap()["cordonedByUs"], true);
     leave(&one, &host(&world.base.node)).await;

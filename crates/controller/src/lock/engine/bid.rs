@@ -58,7 +58,8 @@ impl Request {
             tokio::select! {
                 // The senders are held by the place and by `shared`.
                 _ = leases.changed() => {}
-                _ = policies.changed() => {}
+                // The group, or its numbers, may be others now.
+                _ = policies.changed() => return Err(End::Again),
                 () = self.shared.setup.clock.sleep_until(at) => {}
             }
             if !place.is_first() {

@@ -6,7 +6,7 @@ use dogwatch_core::lock::api_lock::{
     self as rules, ApiNode, HoldSeen, HoldStep, NodeWrite, Suspect,
 };
 use dogwatch_core::lock::{self, Budget, LeaseSeen, LockRecord, RECOUNT_PAUSE, Verdict};
-use dogwatch_core::policy::Allowance;
+use dogwatch_core::policy::{Allowance, Policies};
 use dogwatch_core::reboot::{Parsed, group_of_lease};
 use dogwatch_k8s::lock::{BidOutcome, api_lock};
 use dogwatch_k8s::{Error, Kind, policy};
@@ -161,7 +161,8 @@ impl Request {
 
     async fn look_and_step(&mut self, hold: &mut Hold, fresh: bool) -> Result<Next, Error> {
         // The Node first: see `dogwatch_core::lock::api_lock`.
-        if hold.target.node.is_some() {
+        // And at first in any case: a host that was none when it came may be a Node by now.
+        if hold.target.node.is_some() || fresh {
             hold.target.node = self.read_node().await?;
             self.note_node(hold);
         }
@@ -217,7 +218,7 @@ impl Request {
             tokio::time::sleep(RECOUNT_PAUSE).await;
         }
         // As fresh as the count: who is a member, how many may be out, and whether now.
-        let policies = policy::policies(&self.shared.setup.client).await?;
+        let policies = self.fresh_policies().await?;
         hold.target = self.shared.again(&hold.target, &policies);
         if let Some(why) = forbidden(&hold.target.allowed(&policies, self.shared.now().wall)) {
             return Ok(Next::End(Held::Not { why }));
@@ -270,7 +271,7 @@ impl Request {
     async fn cordon(&mut self, hold: &mut Hold, write: &NodeWrite) -> Result<Next, Error> {
         let node = hold.target.node.as_ref().expect("only a Node is cordoned");
         if node.lock == Parsed::Absent {
-            let policies = policy::policies(&self.shared.setup.client).await?;
+            let policies = self.fresh_policies().await?;
             let target = self.shared.again(&hold.target, &policies);
             if let Some(why) = forbidden(&target.allowed(&policies, self.shared.now().wall)) {
                 return Ok(Next::End(Held::Not { why }));
@@ -344,6 +345,13 @@ impl Request {
             BidOutcome::Lost { .. } => Ok(Next::Look),
             BidOutcome::Unknown(error) | BidOutcome::Refused(error) => Err(error),
         }
+    }
+
+    /// Everybody here is told of them: who looks again must not find older ones.
+    async fn fresh_policies(&self) -> Result<Policies, Error> {
+        let policies = policy::policies(&self.shared.setup.client).await?;
+        self.shared.saw_policies(policies.clone());
+        Ok(policies)
     }
 
     async fn read_node(&mut self) -> Result<Option<ApiNode>, Error> {

@@ -99,6 +99,7 @@ impl Engine {
         let clean = tokio::time::timeout(within, self.shared.idle())
             .await
             .is_ok();
+        let _writer = self.shared.presence_writer.lock().await;
         if let Err(error) = self.shared.presence.end().await {
             tracing::warn!(
                 error = error.in_words(),

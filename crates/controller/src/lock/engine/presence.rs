@@ -38,6 +38,11 @@ async fn run(engine: Weak<Shared>) {
 }
 
 async fn renew(shared: &Shared) {
+    let _writer = shared.presence_writer.lock().await;
+    if *shared.stop.borrow() {
+        // It may be gone already, and would be made anew.
+        return;
+    }
     let waiting: BTreeMap<GroupName, Vec<WaitingHere>> = {
         let queues = guard(&shared.queues);
         let first = queues

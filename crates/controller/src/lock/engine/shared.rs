@@ -32,6 +32,8 @@ pub(super) struct Shared {
     pub(super) policies: watch::Sender<Policies>,
     pub(super) queues: Mutex<BTreeMap<GroupName, Arc<Queue>>>,
     pub(super) stop: watch::Sender<bool>,
+    /// Whoever writes this replica's Lease, or takes it away.
+    pub(super) presence_writer: tokio::sync::Mutex<()>,
     locks: LockClient,
     numbers: AtomicU64,
     /// Requests that were not answered, and what is cleaned up after them.
@@ -53,6 +55,7 @@ impl Shared {
             policies: watch::Sender::new(Policies::NotYet),
             queues: Mutex::default(),
             stop: watch::Sender::new(false),
+            presence_writer: tokio::sync::Mutex::default(),
             locks,
             numbers: AtomicU64::new(0),
             under_way: Mutex::default(),
@@ -106,6 +109,15 @@ impl Shared {
         is_answered(run)
             && request_process(run) == Some(&self.setup.process)
             && number().is_some_and(|number| !guard(&self.under_way).contains(&number))
+    }
+
+    /// The policies are so now.
+    pub(super) fn saw_policies(&self, now: Policies) {
+        self.policies.send_if_modified(|policies| {
+            let changed = *policies != now;
+            *policies = now;
+            changed
+        });
     }
 
     /// Ends when the process is to end.

@@ -235,7 +235,7 @@ pub(super) fn watch_policies(shared: &Arc<Shared>) {
             let Some(shared) = Weak::upgrade(&engine) else {
                 return;
             };
-            shared.policies.send_replace(seen.policies);
+            shared.saw_policies(seen.policies);
         }
     });
 }
