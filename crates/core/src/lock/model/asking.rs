@@ -15,6 +15,10 @@ use crate::name::{NodeName, RunId};
 use crate::reboot::Parsed;
 
 /// One call of a client.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "what the shell knows, as it knows it"
+)]
 #[derive(Debug, Clone)]
 pub(super) struct Asking {
     pub(super) node: usize,
@@ -24,7 +28,9 @@ pub(super) struct Asking {
     pub(super) leaves: bool,
     /// The same host has unlocked since: what this call is told may be old news.
     pub(super) overtaken: bool,
-    seen: Option<Option<ApiNode>>,
+    /// The Node was read, and found or not.
+    has_read: bool,
+    seen: Option<ApiNode>,
     leases: Option<Vec<LeaseSeen>>,
     verdict: Option<Verdict>,
     may_go: bool,
@@ -57,6 +63,7 @@ impl Asking {
             max,
             leaves: who == Who::Host,
             overtaken: false,
+            has_read: false,
             seen: None,
             leases: None,
             verdict: None,
@@ -73,8 +80,8 @@ impl Asking {
 
     /// One read, or one decision on what was read.
     pub(super) fn act(&mut self, store: &Store, now: Now) -> Does {
-        if self.seen.is_none() {
-            self.seen = Some(store.api_node(self.node));
+        if !self.has_read {
+            (self.has_read, self.seen) = (true, store.api_node(self.node));
             self.note();
             return Does::Nothing;
         }
@@ -82,15 +89,16 @@ impl Asking {
             self.leases = Some(store.leases.values().cloned().collect());
             return Does::Nothing;
         };
-        let node = self.seen.take().flatten();
+        self.has_read = false;
+        let node = self.seen.take();
         if self.leaves {
             return self.leave(node.as_ref(), &leases, now);
         }
-        self.ask(store, node, &leases, now)
+        self.ask(store, node.as_ref(), &leases, now)
     }
 
     fn note(&mut self) {
-        let Some(Some(node)) = &self.seen else {
+        let Some(node) = &self.seen else {
             return;
         };
         let written = node.lock.get().is_some_and(|lock| lock.run == self.run);
@@ -104,7 +112,7 @@ impl Asking {
     fn ask(
         &mut self,
         store: &Store,
-        node: Option<ApiNode>,
+        node: Option<&ApiNode>,
         leases: &[LeaseSeen],
         now: Now,
     ) -> Does {
@@ -128,7 +136,7 @@ impl Asking {
             holder: &me,
             run: &self.run,
             leases,
-            node: node.as_ref(),
+            node,
             verdict: self.verdict.take(),
             may_go: self.may_go,
             has_closed: self.has_closed,

@@ -271,6 +271,7 @@ impl World {
         self.who_was_told_holds()
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm per kind of step")]
     fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
         let processes = self.processes.len();
         let writes = self.under_way.len();
