@@ -43,7 +43,9 @@ async fn a_node_that_cannot_be_written_delays_only_itself() {
     let broken = world.node_name("broken").to_string();
     server.set_faults(move |request| {
         let hit = request.verb == Some(Verb::Patch) && request.name == broken;
-        hit.then(|| FaultEffect::LoseRequest).into_iter().collect()
+        hit.then_some(FaultEffect::LoseRequest)
+            .into_iter()
+            .collect()
     });
     let _leader = world.leader();
     world.until_free().await;

@@ -135,7 +135,7 @@ impl Eyes {
                 seen.looked.holders.insert(reads.lease.clone(), reads);
             }
             Fact::ReadApi(holder, read) => {
-                seen.looked.api.insert(holder, read);
+                seen.looked.api.insert(holder, *read);
             }
             Fact::ReadGates(name, gates) => {
                 seen.looked.gates.insert(name, gates);

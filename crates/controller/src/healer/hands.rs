@@ -19,7 +19,7 @@ impl Job {
             }
             Look::Api { holder, node, .. } => {
                 let read = self.client.read_api(node.as_ref(), taken).await?;
-                Some(Fact::ReadApi(holder.clone(), read))
+                Some(Fact::ReadApi(holder.clone(), Box::new(read)))
             }
             Look::Gates {
                 node,

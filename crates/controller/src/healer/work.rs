@@ -23,7 +23,7 @@ pub(super) enum Fact {
     WroteLease(Box<LeaseSeen>),
     ReadNode(NodeName, Box<NodeRead>),
     ReadHolder(HolderSeen),
-    ReadApi(HolderId, ApiRead),
+    ReadApi(HolderId, Box<ApiRead>),
     ReadGates(NodeName, GatesSeen),
     ReadHosts(NodeName, HostsSeen),
     AskedHost(NodeName),

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+mod hosts;
 pub mod world;
 
 use dogwatch_core::heal::Escalated;

@@ -21,11 +21,7 @@ use dogwatch_k8s::node::{get_node, node_seen};
 use dogwatch_process::clock::Clock;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{
-    ApiResource, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams,
-};
-use kube::core::GroupVersionKind;
+use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -227,10 +223,11 @@ impl World {
             since: Timestamp::UNIX_EPOCH,
             runs: vec![RunId::new(run).unwrap()],
         };
-        match hand.bid(&free, &record).await {
-            BidOutcome::Won(lease) => *lease,
-            other => panic!("not won: {other:?}"),
-        }
+        let outcome = hand.bid(&free, &record).await;
+        let BidOutcome::Won(lease) = outcome else {
+            panic!("not won: {outcome:?}");
+        };
+        *lease
     }
 
     pub async fn lease(&self) -> LeaseSeen {
@@ -296,7 +293,7 @@ impl World {
         what: &str,
         seen: impl Fn() -> F,
     ) {
-        let deadline = Instant::now() + self.config.heal_after * 20 + Duration::from_secs(60);
+        let deadline = Instant::now() + self.config.heal_after * 20 + Duration::from_mins(1);
         while !seen().await {
             assert!(Instant::now() < deadline, "never: {what}");
             tokio::time::sleep(pause).await;
@@ -322,94 +319,10 @@ impl World {
         for node in all.items {
             let name = node.metadata.name.unwrap();
             if name.starts_with(&self.namespace) {
-                let gone = self.nodes().delete(&name, &Default::default()).await;
+                let gone = self.nodes().delete(&name, &DeleteParams::default()).await;
                 assert!(gone.is_ok(), "{gone:?}");
             }
         }
-    }
-
-    /// The kinds RebootPolicy and BareMetalHost.
-    pub async fn install_kinds(&self) {
-        let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-        let host = json!({
-            "metadata": { "name": "baremetalhosts.metal3.io" },
-            "spec": {
-                "group": "metal3.io", "scope": "Namespaced",
-                "names": { "kind": "BareMetalHost", "plural": "baremetalhosts", "singular": "baremetalhost",
-                    "listKind": "BareMetalHostList" },
-                "versions": [{ "name": "v1alpha1", "served": true, "storage": true,
-                    "schema": { "openAPIV3Schema": any } }],
-            },
-        });
-        let kinds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        for kind in [host, dogwatch_api::reboot_policy::crd()] {
-            let kind = serde_json::from_value(kind).unwrap();
-            kinds.create(&PostParams::default(), &kind).await.unwrap();
-        }
-        self.until("the kinds are served", || async {
-            let everything = ListParams::default();
-            let policies = self.policies().list(&everything).await.is_ok();
-            policies && self.hosts().list(&everything).await.is_ok()
-        })
-        .await;
-    }
-
-    /// A policy that governs this node, and hands over.
-    pub async fn escalating_policy_for(&self, short: &str) {
-        let label = json!({ "heal": self.namespace });
-        let name = self.node_name(short);
-        let body = Patch::Merge(json!({ "metadata": { "labels": label } }));
-        let params = PatchParams::default();
-        self.nodes()
-            .patch(name.as_str(), &params, &body)
-            .await
-            .unwrap();
-        let policy = json!({
-            "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
-            "metadata": { "name": self.namespace },
-            "spec": { "nodeSelector": { "matchLabels": label }, "reboot": { "escalate": true } },
-        });
-        let policy = serde_json::from_value(policy).unwrap();
-        self.policies()
-            .create(&PostParams::default(), &policy)
-            .await
-            .unwrap();
-    }
-
-    pub async fn make_host(&self, host: &str, node: &NodeName) {
-        let host = json!({
-            "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
-            "metadata": { "name": host, "annotations": { "dogwatch.dev/node": node.as_str() } },
-            "spec": { "online": true },
-        });
-        let host = serde_json::from_value(host).unwrap();
-        self.hosts()
-            .create(&PostParams::default(), &host)
-            .await
-            .unwrap();
-    }
-
-    pub async fn host_annotation(&self, host: &str, key: &str) -> Option<String> {
-        let host = self.hosts().get(host).await.unwrap();
-        host.metadata.annotations?.remove(key)
-    }
-
-    pub async fn remove_host_annotation(&self, host: &str, key: &str) {
-        let body = Patch::Merge(json!({ "metadata": { "annotations": { key: null } } }));
-        let params = PatchParams::default();
-        self.hosts().patch(host, &params, &body).await.unwrap();
-    }
-
-    fn hosts(&self) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk("metal3.io", "v1alpha1", "BareMetalHost");
-        let resource = ApiResource::from_gvk_with_plural(&kind, "baremetalhosts");
-        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
-    }
-
-    fn policies(&self) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk("dogwatch.dev", "v1alpha1", "RebootPolicy");
-        let resource = ApiResource::from_gvk_with_plural(&kind, "rebootpolicies");
-        Api::all_with(self.client.clone(), &resource)
     }
 
     pub fn nodes(&self) -> Api<Node> {
@@ -460,7 +373,8 @@ async fn post(client: &Client, name: &NodeName, boot: &str, number: u32) {
 
 /// A wall clock that goes with tokio's, so that a paused one is no special case.
 fn clock() -> Clock {
-    let (base, origin) = (Timestamp::now(), Instant::now());
+    let start: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
+    let (base, origin) = (start, Instant::now());
     Clock::with_wall(move || base + SignedDuration::try_from(origin.elapsed()).unwrap())
 }
 
