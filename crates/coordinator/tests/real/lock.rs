@@ -7,7 +7,8 @@ use crate::support::{Cluster, Setting};
 
 #[tokio::test]
 async fn a_lock_whose_holders_node_was_deleted_is_broken_by_the_one_who_waits() {
-    let cluster = Cluster::new().await;
+    // With them, only the controller may: see `admission`.
+    let cluster = Cluster::without_policies().await;
     let machines = cluster.machines(2).await;
     cluster.block_drain_of(&machines[0]).await;
     machines[0].touch("new kernel");

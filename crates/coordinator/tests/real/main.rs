@@ -3,6 +3,7 @@
 
 mod support;
 
+mod admission;
 mod commands;
 mod drain;
 mod gates;

@@ -167,7 +167,7 @@ async fn forget(cluster: &Cluster, names: [&str; 2]) {
 
 #[tokio::test]
 async fn rights_that_are_lost_later_are_said_on_the_node_and_missed_until_they_are_back() {
-    let mut cluster = Cluster::new().await;
+    let mut cluster = Cluster::without_policies().await;
     cluster.kubeconfig = cluster.plane.stranger();
     let rule = |groups: &[&str], resources: &[&str]| json!({ "apiGroups": groups, "resources": resources, "verbs": ["*"] });
     allow(

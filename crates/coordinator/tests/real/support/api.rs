@@ -8,8 +8,16 @@ use serde_json::Value;
 #[derive(Clone)]
 pub struct Api(pub Client);
 
-const JSON: &str = "application/json";
-const MERGE: &str = "application/merge-patch+json";
+/// A whole object.
+pub const JSON: &str = "application/json";
+/// A JSON merge patch.
+pub const MERGE: &str = "application/merge-patch+json";
+/// A strategic merge patch.
+pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
+/// A list of operations.
+pub const JSON_PATCH: &str = "application/json-patch+json";
+/// Server-side apply.
+pub const APPLY: &str = "application/apply-patch+yaml";
 
 impl Api {
     pub async fn get(&self, path: &str) -> Option<Value> {
@@ -33,6 +41,30 @@ impl Api {
     pub async fn delete(&self, path: &str) {
         self.send("DELETE", path, JSON, &serde_json::json!({}))
             .await;
+    }
+
+    /// Without any grace.
+    pub async fn delete_now(&self, path: &str) {
+        let now = serde_json::json!({ "gracePeriodSeconds": 0 });
+        self.send("DELETE", path, JSON, &now).await;
+    }
+
+    /// What may be refused: the answer, or the API server's words. No answer ends the test.
+    pub async fn attempt(
+        &self,
+        verb: &str,
+        path: &str,
+        kind: &str,
+        body: &Value,
+    ) -> Result<Value, String> {
+        let request = request(verb, path, kind, body.to_string().into_bytes());
+        let answer = self.0.request::<Value>(request).await;
+        answer.map_err(|error| {
+            let error = dogwatch_k8s::Error::from(error);
+            let refused = matches!(error.kind(), Kind::Forbidden | Kind::Refused);
+            assert!(refused, "{verb} {path}: {}", error.in_words());
+            error.in_words()
+        })
     }
 
     async fn send(&self, verb: &str, path: &str, kind: &str, body: &Value) -> Value {

@@ -1,8 +1,9 @@
 //! The cluster of one test: its control plane, what is seen of it, and what stands in it.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use dogwatch_testbed::{AuditEntry, AuditMark};
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use super::api::Api;
 use super::plane::{ACCOUNT, Plane, USER};
 use super::read::is_true;
 use super::world::{Seen, World};
-use super::{Machine, Setting, objects};
+use super::{Machine, PATIENCE, Setting, objects, token};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases";
 
@@ -22,17 +23,33 @@ pub struct Cluster {
     pub world: World,
     /// This test's own namespace, for its pods.
     pub namespace: String,
-    /// What the coordinators reach the API server with.
+    /// What the coordinators reach the API server with. Left as it is, each has a token of its own,
+    /// bound to a pod on its Node as the DaemonSet's are; this one is bound to nothing.
     pub kubeconfig: PathBuf,
+    unbound: PathBuf,
     mark: AuditMark,
     number: u32,
 }
 
 impl Cluster {
-    /// A clean one.
+    /// A clean one, with all admission policies in force.
     pub async fn new() -> Self {
+        Self::on(Plane::borrow(true).await).await
+    }
+
+    /// A clean one without admission policies, as `deploy/base` alone leaves it.
+    pub async fn without_policies() -> Self {
+        Self::on(Plane::borrow(false).await).await
+    }
+
+    /// The hand of whomever this kubeconfig is for.
+    pub async fn api_of(&self, kubeconfig: &Path) -> Api {
+        let client = dogwatch_k8s::connect::connect_by(kubeconfig).await;
+        Api(client.expect("a kubeconfig"))
+    }
+
+    async fn on(plane: Plane) -> Self {
         static TESTS: AtomicU32 = AtomicU32::new(0);
-        let plane = Plane::borrow().await;
         let client = dogwatch_k8s::connect::connect_by(plane.kubeconfig())
             .await
             .expect("a kubeconfig");
@@ -49,9 +66,11 @@ impl Cluster {
             .service_account_token("dogwatch", ACCOUNT, None)
             .await
             .expect("an account");
+        let unbound = plane.kubeconfig_for(&token).expect("a folder to write to");
         Self {
             world: World::watch(&api),
-            kubeconfig: plane.kubeconfig_for(&token).expect("a folder to write to"),
+            kubeconfig: unbound.clone(),
+            unbound,
             mark: plane.audit_mark().await.expect("an audit log"),
             api,
             namespace,
@@ -85,6 +104,25 @@ impl Cluster {
             NODES.fetch_add(1, Ordering::Relaxed)
         );
         Machine::install(self, &name, setting).await
+    }
+
+    /// What the coordinator on this Node, which is there, reaches the API server with.
+    pub async fn kubeconfig_on(&self, node: &str) -> PathBuf {
+        if self.kubeconfig != self.unbound {
+            return self.kubeconfig.clone();
+        }
+        let token = token::on_node(&self.api, ACCOUNT, node).await;
+        let kubeconfig = self.plane.kubeconfig_for(&token);
+        kubeconfig.expect("a folder to write to")
+    }
+
+    /// Waits until a kind that is new is served here.
+    pub async fn until_served(&self, path: &str) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        while self.api.list(path).await.is_none() {
+            assert!(tokio::time::Instant::now() < deadline, "not served: {path}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// Makes an object in this test's namespace; `kind` is the path after it.
@@ -275,6 +313,8 @@ async fn clean(api: &Api) {
     ] {
         api.delete(path).await;
     }
+    // No kubelet would say that they have stopped.
+    api.delete_now("/api/v1/namespaces/dogwatch/pods").await;
     let (namespaces, _) = api
         .list("/api/v1/namespaces")
         .await

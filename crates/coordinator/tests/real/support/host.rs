@@ -6,8 +6,8 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use dogwatch_core::name::{BootId, NodeName};
@@ -77,7 +77,8 @@ pub struct Host {
     /// How many times the reboot command has run.
     pub commands: watch::Sender<u32>,
     pub log: Log,
-    kubeconfig: PathBuf,
+    /// What its coordinator reaches the API server with.
+    pub kubeconfig: OnceLock<PathBuf>,
     setting: Setting,
     kubelet: KubeletHandle,
 }
@@ -89,7 +90,7 @@ impl Host {
             kubelet: kubelet(cluster, name),
             name: name.to_owned(),
             folder: files(),
-            kubeconfig: cluster.kubeconfig.clone(),
+            kubeconfig: OnceLock::new(),
             coordinator: Mutex::new(None),
             on_command: watch::Sender::new(setting.on_command),
             commands: watch::Sender::new(0),
@@ -150,7 +151,11 @@ impl Host {
             .iter()
             .map(|flag| flag.replace("{host}", &self.folder.path().display().to_string()));
         let arguments: Vec<String> = own.chain(more).collect();
-        Coordinator::start(&self.kubeconfig, &arguments, &self.log)
+        let kubeconfig = self
+            .kubeconfig
+            .get()
+            .expect("it is set once the Node is there");
+        Coordinator::start(kubeconfig, &arguments, &self.log)
     }
 
     /// `kill -9` of the coordinator, if one runs.

@@ -38,6 +38,9 @@ impl Machine {
         machine
             .patch_node(&json!({ "spec": { "taints": null } }))
             .await;
+        let kubeconfig = cluster.kubeconfig_on(name).await;
+        let set = machine.host.kubeconfig.set(kubeconfig);
+        set.expect("a host is installed once");
         machine
     }
 

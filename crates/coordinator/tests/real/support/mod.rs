@@ -9,7 +9,9 @@ pub mod host;
 pub mod machine;
 pub mod objects;
 pub mod plane;
+pub mod policies;
 pub mod read;
+pub mod token;
 pub mod world;
 
 use std::time::Duration;

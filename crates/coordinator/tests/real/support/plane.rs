@@ -12,10 +12,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dogwatch_testbed::ControlPlane;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::policies;
+
 /// As many control planes as cores of a small machine.
 const AT_ONCE: usize = 2;
 static PERMITS: Semaphore = Semaphore::const_new(AT_ONCE);
-static IDLE: Mutex<Vec<ControlPlane>> = Mutex::new(Vec::new());
+static IDLE: Mutex<Vec<Idle>> = Mutex::new(Vec::new());
+
+/// A control plane that waits for the next test, and whether the policies are in force there.
+struct Idle {
+    plane: ControlPlane,
+    policies: bool,
+}
 
 /// Somebody who may do nothing, until a test gives him a right.
 pub const STRANGER: &str = "stranger-token";
@@ -24,43 +32,52 @@ pub const ACCOUNT: &str = "dogwatch-coordinator";
 /// Its name in the audit log.
 pub const USER: &str = "system:serviceaccount:dogwatch:dogwatch-coordinator";
 const POLICIES: &str = "crd/rebootpolicies.dogwatch.dev";
-const SHIPPED: [&str; 3] = [
+const SHIPPED: [&str; 4] = [
     include_str!("../../../../../deploy/crds/rebootpolicies.yaml"),
     include_str!("../../../../../deploy/base/namespace.yaml"),
     include_str!("../../../../../deploy/base/rbac.yaml"),
+    include_str!("../../../../../deploy/base/controller-rbac.yaml"),
 ];
 
-/// A control plane on loan. Given back, it fails the test if a coordinator was refused in it.
+/// A control plane on loan. Given back, it fails the test if a coordinator was refused in it: neither
+/// right nor admission policy may stand in the way of what it does.
 pub struct Plane {
     lent: Option<ControlPlane>,
+    policies: bool,
     /// What stood in the audit log before this test.
     before: usize,
-    /// An API server that has just started refuses what it will allow once it has read the roles.
-    had_outage: AtomicBool,
+    /// A refusal is what this test is about; or an API server has just started, which refuses what it
+    /// will allow once it has read the roles.
+    excused: AtomicBool,
     _permit: SemaphorePermit<'static>,
 }
 
 impl Plane {
-    /// One that nobody uses now, or a new one.
-    pub async fn borrow() -> Self {
+    /// One that nobody uses now, or a new one: with the admission policies of `deploy/policies-deny`
+    /// in force, or without any.
+    pub async fn borrow(policies: bool) -> Self {
         let permit = PERMITS.acquire().await.expect("never closed");
-        let idle = IDLE.lock().expect("nobody panics with it locked").pop();
-        let plane = if let Some(plane) = idle {
-            plane
-        } else {
-            start().await
+        let plane = match idle(policies) {
+            Some(plane) => plane,
+            None => start(policies).await,
         };
         Self {
             before: audit_log(&plane).len(),
             lent: Some(plane),
-            had_outage: AtomicBool::new(false),
+            policies,
+            excused: AtomicBool::new(false),
             _permit: permit,
         }
     }
 
+    /// What a coordinator is refused in this test is meant to be.
+    pub fn expect_refusals(&self) {
+        self.excused.store(true, Ordering::Relaxed);
+    }
+
     /// The API server goes away.
     pub fn stop_api(&self) {
-        self.had_outage.store(true, Ordering::Relaxed);
+        self.excused.store(true, Ordering::Relaxed);
         self.deref().stop_api();
     }
 
@@ -70,7 +87,17 @@ impl Plane {
     }
 }
 
-async fn start() -> ControlPlane {
+/// One of those that nobody uses; of the other kind none is kept beside it, for each has 300 MB.
+fn idle(policies: bool) -> Option<ControlPlane> {
+    let mut idle = IDLE.lock().expect("nobody panics with it locked");
+    let place = idle.iter().position(|idle| idle.policies == policies);
+    if place.is_none() {
+        idle.pop();
+    }
+    place.map(|place| idle.swap_remove(place).plane)
+}
+
+async fn start(policies: bool) -> ControlPlane {
     let builder = ControlPlane::builder().user(STRANGER, "stranger", &[]);
     let plane = builder
         .start()
@@ -90,6 +117,9 @@ async fn start() -> ControlPlane {
     ];
     let established = plane.run_kubectl(&established, "").await;
     established.expect("a kind that is accepted");
+    if policies {
+        policies::install(&plane).await;
+    }
     plane
 }
 
@@ -108,13 +138,14 @@ impl Drop for Plane {
         {
             let log = audit_log(&plane);
             let refused = refused(&log[self.before..]);
+            let policies = self.policies;
             IDLE.lock()
                 .expect("nobody panics with it locked")
-                .push(plane);
-            let excused = self.had_outage.load(Ordering::Relaxed);
+                .push(Idle { plane, policies });
+            let excused = self.excused.load(Ordering::Relaxed);
             assert!(
                 excused || refused.is_empty(),
-                "the shipped rights are not enough: {refused:#?}"
+                "what is shipped does not let it work: {refused:#?}"
             );
         }
     }
@@ -124,7 +155,7 @@ fn audit_log(plane: &ControlPlane) -> String {
     fs::read_to_string(plane.folder().join("audit.log")).expect("an audit log")
 }
 
-/// What a coordinator was refused for want of a right.
+/// What a coordinator was refused, for want of a right or by a policy.
 fn refused(log: &str) -> Vec<&str> {
     let ours = |line: &&str| line.contains(USER) && line.contains(r#""code":403"#);
     log.lines().filter(ours).collect()

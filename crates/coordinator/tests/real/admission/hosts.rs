@@ -1,0 +1,88 @@
+//! Hosts and machines, by the annotations that others defined. Source: specification §6.
+
+use serde_json::{Value, json};
+
+use super::Who::{Breaker, Person};
+use super::{Call, Expected, Stage, Who, annotated};
+use crate::support::api::JSON;
+
+/// What there is of others' kinds: enough to carry annotations.
+const KINDS: &str = include_str!("kinds.yaml");
+
+const HOSTS: &str = "need verb update on baremetalhosts/reboot";
+const MACHINES: &str = "needs verb update on machines/remediation";
+
+/// A stage with one object of each kind; where each is.
+async fn stage() -> (Stage, [String; 3]) {
+    let stage = Stage::set().await;
+    let plane = &stage.cluster.plane;
+    let applied = plane.run_kubectl(&["apply", "-f", "-"], KINDS).await;
+    applied.expect("kinds that are accepted");
+    let mut paths = Vec::new();
+    for (version, kind, plural) in [
+        ("metal3.io/v1alpha1", "BareMetalHost", "baremetalhosts"),
+        ("cluster.x-k8s.io/v1beta1", "Machine", "machines"),
+        ("machine.openshift.io/v1beta1", "Machine", "machines"),
+    ] {
+        let path = stage.cluster.path(&format!("{version}/{plural}"));
+        stage.cluster.until_served(&path).await;
+        let object = json!({ "apiVersion": version, "kind": kind, "metadata": { "name": "a" } });
+        stage.cluster.api.create(&path, &object).await;
+        paths.push(format!("{path}/a"));
+    }
+    let paths = paths.try_into().expect("three kinds");
+    (stage, paths)
+}
+
+#[tokio::test]
+async fn a_host_is_rebooted_and_held_off_by_whoever_may_update_its_reboot() {
+    let (stage, [host, ..]) = stage().await;
+    let made = json!({
+        "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
+        "metadata": { "name": "b", "annotations": { "reboot.metal3.io/key": "" } },
+    });
+    let hosts = host.strip_suffix("/a").expect("its path").to_owned();
+    stage
+        .attempt(
+            "made",
+            Person,
+            &Call::new("POST", hosts, JSON, made),
+            Err(HOSTS),
+        )
+        .await;
+    let (set, gone, other) = (json!(""), Value::Null, json!("x"));
+    let (reboot, key) = ("reboot.metal3.io", "reboot.metal3.io/key");
+    let table: [(Who, &str, &Value, Expected); 8] = [
+        (Person, reboot, &set, Err(HOSTS)),
+        (Person, key, &set, Err(HOSTS)),
+        (Person, "reboot.metal3.iox", &set, Ok(())),
+        (Breaker, reboot, &set, Ok(())),
+        (Breaker, key, &set, Ok(())),
+        (Person, key, &gone, Err(HOSTS)),
+        (Person, reboot, &other, Err(HOSTS)),
+        (Breaker, key, &gone, Ok(())),
+    ];
+    for (who, key, value, expected) in table {
+        let call = annotated(&host, key, value);
+        stage.attempt(key, who, &call, expected).await;
+    }
+}
+
+#[tokio::test]
+async fn a_machine_is_said_to_need_remediation_by_whoever_may_update_that() {
+    let (stage, [_, capi, openshift]) = stage().await;
+    let need = "host.metal3.io/external-remediation";
+    let (set, gone) = (json!(""), Value::Null);
+    let table: [(Who, &str, &str, &Value, Expected); 5] = [
+        (Person, &capi, need, &set, Err(MACHINES)),
+        (Breaker, &capi, need, &set, Ok(())),
+        (Person, &capi, need, &gone, Err(MACHINES)),
+        // The right is for the one group, and not for the other.
+        (Breaker, &openshift, need, &set, Err(MACHINES)),
+        (Person, &openshift, "another", &set, Ok(())),
+    ];
+    for (who, machine, key, value, expected) in table {
+        let call = annotated(machine, key, value);
+        stage.attempt(machine, who, &call, expected).await;
+    }
+}

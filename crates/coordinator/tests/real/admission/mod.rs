@@ -1,0 +1,145 @@
+//! What each token may do where the shipped admission policies are in force. Source: specification §6.
+//!
+//! Every other test of this suite runs with them as well: that nothing legal is refused is looked at
+//! there, where its control plane is given back.
+
+mod broken;
+mod hosts;
+mod locks;
+mod namespaces;
+mod nodes;
+mod requests;
+mod shipped;
+
+use serde_json::{Value, json};
+
+use crate::support::api::{Api, MERGE};
+use crate::support::plane::ACCOUNT;
+use crate::support::{Cluster, token};
+
+/// People: both may write Nodes and Dogwatch's Leases, and one of them may break locks.
+const PEOPLE: &str = include_str!("people.yaml");
+
+/// The nodes of these tests. No machine stands behind them.
+const FIRST: &str = "first";
+const SECOND: &str = "second";
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    /// The coordinator of Node `first`.
+    First,
+    /// The coordinator of Node `second`.
+    Second,
+    /// A coordinator whose token is bound to no pod.
+    Unbound,
+    /// The controller.
+    Controller,
+    /// Somebody who may write Nodes and Dogwatch's Leases.
+    Person,
+    /// The same, and may break locks.
+    Breaker,
+}
+
+/// What is expected: it is done, or refused in these words.
+type Expected = Result<(), &'static str>;
+
+/// A cluster with two Nodes, and everybody's hand on it.
+struct Stage {
+    cluster: Cluster,
+    hands: Vec<(Who, Api)>,
+}
+
+impl Stage {
+    async fn set() -> Self {
+        let cluster = Cluster::new().await;
+        cluster.plane.expect_refusals();
+        let applied = cluster.plane.run_kubectl(&["apply", "-f", "-"], PEOPLE);
+        applied.await.expect("manifests that are accepted");
+        let api = &cluster.api;
+        for name in [FIRST, SECOND] {
+            let labels = json!({ "kubernetes.io/hostname": name });
+            let metadata =
+                json!({ "name": name, "labels": labels, "annotations": { "other": "value" } });
+            api.create("/api/v1/nodes", &json!({ "metadata": metadata }))
+                .await;
+        }
+        let controller = "dogwatch-controller";
+        let tokens = [
+            (Who::First, token::on_node(api, ACCOUNT, FIRST).await),
+            (Who::Second, token::on_node(api, ACCOUNT, SECOND).await),
+            (Who::Unbound, token::unbound(api, "dogwatch", ACCOUNT).await),
+            (
+                Who::Controller,
+                token::on_node(api, controller, FIRST).await,
+            ),
+            (Who::Person, token::unbound(api, "default", "person").await),
+            (
+                Who::Breaker,
+                token::unbound(api, "default", "breaker").await,
+            ),
+        ];
+        let mut hands = Vec::new();
+        for (who, token) in tokens {
+            hands.push((who, hand(&cluster, &token).await));
+        }
+        Self { cluster, hands }
+    }
+
+    /// Tries it, and compares; `what` is for the one who reads a failure.
+    async fn attempt(&self, what: &str, who: Who, call: &Call, expected: Expected) {
+        let (_, hand) = self
+            .hands
+            .iter()
+            .find(|(there, _)| *there == who)
+            .expect("everybody has one");
+        let answer = hand
+            .attempt(call.verb, &call.path, call.kind, &call.body)
+            .await;
+        compare(what, who, answer, expected);
+    }
+}
+
+/// One call.
+struct Call {
+    verb: &'static str,
+    path: String,
+    kind: &'static str,
+    body: Value,
+}
+
+impl Call {
+    fn new(verb: &'static str, path: impl Into<String>, kind: &'static str, body: Value) -> Self {
+        Self {
+            verb,
+            path: path.into(),
+            kind,
+            body,
+        }
+    }
+}
+
+/// One annotation, by merge patch; null takes it off.
+fn annotated(path: &str, key: &str, value: &Value) -> Call {
+    let body = json!({ "metadata": { "annotations": { key: value } } });
+    Call::new("PATCH", path, MERGE, body)
+}
+
+async fn hand(cluster: &Cluster, token: &str) -> Api {
+    let kubeconfig = cluster.plane.kubeconfig_for(token);
+    let kubeconfig = kubeconfig.expect("a folder to write to");
+    cluster.api_of(&kubeconfig).await
+}
+
+fn compare(what: &str, who: Who, answer: Result<Value, String>, expected: Expected) {
+    match (answer, expected) {
+        (Ok(_), Ok(())) => {}
+        (Ok(done), Err(words)) => {
+            panic!("{what}, by {who:?}: done, and not refused with {words:?}: {done}")
+        }
+        (Err(refused), Ok(())) => panic!("{what}, by {who:?}: {refused}"),
+        (Err(refused), Err(words)) => {
+            assert!(refused.contains(words), "{what}, by {who:?}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The admission policies of `deploy/policies-deny`, in force.
+
+use std::time::Duration;
+
+use dogwatch_testbed::ControlPlane;
+
+use super::PATIENCE;
+
+const SHIPPED: [&str; 4] = [
+    include_str!("../../../../../deploy/policies/rbac.yaml"),
+    include_str!("../../../../../deploy/policies/coordinators.yaml"),
+    include_str!("../../../../../deploy/policies/locks.yaml"),
+    include_str!("../../../../../deploy/policies/requests.yaml"),
+];
+
+/// Refuses one ConfigMap. Made last, it is in force last.
+const CANARY: &str = r#"
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: { name: canary }
+spec:
+  matchConstraints:
+    resourceRules:
+      - { apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps], scope: "*" }
+  matchConditions: [{ name: it, expression: object.metadata.name == 'canary' }]
+  validations: [{ expression: 'false', message: in force }]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: { name: canary }
+spec: { policyName: canary, validationActions: [Deny] }
+"#;
+
+/// All of them, where the overlay warns no more but refuses.
+pub fn denying() -> String {
+    SHIPPED.join("---\n").replace("[Warn, Audit]", "[Deny]")
+}
+
+/// Applies them, and waits until the API server goes by them.
+pub async fn install(plane: &ControlPlane) {
+    let manifests = format!("{}---\n{CANARY}", denying());
+    let applied = plane.run_kubectl(&["apply", "-f", "-"], &manifests).await;
+    applied.expect("manifests that are accepted");
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !sings(plane).await {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "the policies are not in force within {PATIENCE:?}"
+        );
+        // Nothing tells when an API server has taken a policy in: this is how often it is asked.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+async fn sings(plane: &ControlPlane) -> bool {
+    let create = ["create", "configmap", "canary", "--dry-run=server"];
+    plane.run_kubectl(&create, "").await.is_err()
+}
