@@ -5,7 +5,12 @@
 #![expect(clippy::disallowed_methods, reason = "real time is what it measures")]
 #![allow(clippy::unwrap_used, reason = "what fails here fails the bench")]
 
-#[allow(dead_code, reason = "the bench uses its part")]
+#[allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "the bench uses its part"
+)]
 #[path = "../tests/api_lock_cases/mod.rs"]
 mod api_lock_cases;
 #[allow(dead_code, reason = "the bench uses its part")]
@@ -30,10 +35,8 @@ async fn main() {
     let waiters: usize = std::env::var("WAITERS").map_or(WAITERS, |text| text.parse().unwrap());
     let control_plane = dogwatch_testbed::shared().await;
     let kubeconfig = kube::config::Kubeconfig::read_from(control_plane.kubeconfig()).unwrap();
-    let config = kube::Config::from_custom_kubeconfig(
-        kubeconfig,
-        &kube::config::KubeConfigOptions::default(),
-    );
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options);
     let client = kube::Client::try_from(config.await.unwrap()).unwrap();
     many_wait(&World::on(client.clone()).await, waiters).await;
     many_rounds(&World::on(client).await, rounds).await;
