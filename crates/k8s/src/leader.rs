@@ -174,3 +174,59 @@ fn released(lease: &LeaderLease) -> Value {
 fn micro_time(time: Timestamp) -> String {
     format!("{time:.6}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(spec: Value) -> LeaderLease {
+        let lease = json!({
+            "metadata": { "name": LEASE, "uid": "u", "resourceVersion": "7" },
+            "spec": spec,
+        });
+        match sight(&serde_json::from_value(lease).unwrap()) {
+            Sight::There(lease) => lease,
+            other @ (Sight::Missing | Sight::NotYet) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn given_back_is_no_holder_and_a_second_and_merely_cleared_is_not() {
+        let table = [
+            (json!({ "leaseDurationSeconds": 1 }), true),
+            (
+                json!({ "holderIdentity": "", "leaseDurationSeconds": 1 }),
+                true,
+            ),
+            (json!({ "leaseDurationSeconds": 15 }), false),
+            (json!({}), false),
+            (
+                json!({ "holderIdentity": "x", "leaseDurationSeconds": 1 }),
+                false,
+            ),
+        ];
+        for (spec, released) in table {
+            assert_eq!(seen(spec.clone()).released, released, "{spec}");
+        }
+    }
+
+    #[test]
+    fn every_write_names_the_incarnation_and_the_version_it_was_made_for() {
+        let lease = seen(json!({ "holderIdentity": "x", "leaseTransitions": 4 }));
+        let now = Timestamp::UNIX_EPOCH;
+        for body in [
+            taken(&lease, "me", now),
+            renewal(&lease, now),
+            released(&lease),
+        ] {
+            assert_eq!(
+                body["metadata"],
+                json!({ "uid": "u", "resourceVersion": "7" })
+            );
+        }
+        let taken = taken(&lease, "me", now);
+        assert_eq!(taken["spec"]["leaseTransitions"], 5);
+        assert_eq!(taken["spec"]["renewTime"], "1970-01-01T00:00:00.000000Z");
+        assert_eq!(released(&lease)["spec"]["holderIdentity"], Value::Null);
+    }
+}

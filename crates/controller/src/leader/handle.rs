@@ -87,3 +87,6 @@ impl Leadership {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
