@@ -112,6 +112,7 @@ impl SimulateArgs {
             arrival: self.arrival,
             api_latency: self.api_latency,
             seed: Seed(self.seed),
+            ..Plan::default()
         }
     }
 }

@@ -50,7 +50,7 @@ pub fn lines(change: &Change, names: &mut Names) -> Vec<Entry> {
         Kind::Lease => lease(change),
         Kind::Pod => pod(change),
         Kind::Event => event(change, names),
-        Kind::Budget => Vec::new(),
+        Kind::Budget | Kind::Policy | Kind::Definition => Vec::new(),
     }
 }
 
@@ -82,6 +82,9 @@ fn node(change: &Change, names: &mut Names) -> Vec<Entry> {
 fn record(before: &NodeView, after: &NodeView) -> Option<String> {
     match (&before.record, &after.record) {
         (None, Some(after)) => Some(phase(after)),
+        (Some(old), Some(new)) if is_undone(old, new) => {
+            Some(format!("{} again: {}", new.phase.as_str(), new.message))
+        }
         (Some(old), Some(new)) if old.phase != new.phase => Some(phase(new)),
         (Some(old), Some(new)) if old.run != new.run => Some(format!("{} takes over", new.run)),
         (Some(old), Some(new)) if old.attempts != new.attempts => Some(phase(new)),
@@ -103,6 +106,11 @@ fn record(before: &NodeView, after: &NodeView) -> Option<String> {
             },
         )),
     }
+}
+
+/// Back to waiting without blame: the message says why, and what asked for it was told before.
+fn is_undone(old: &Record, new: &Record) -> bool {
+    old.phase > new.phase && new.retry_after.is_none()
 }
 
 fn phase(record: &Record) -> String {

@@ -1,5 +1,7 @@
 //! What matters of an object.
 
+use std::collections::BTreeMap;
+
 use dogwatch_api::{annotation, label};
 use dogwatch_core::reboot::{LastReboot, Parsed, Phase, Record};
 use serde_json::Value;
@@ -10,6 +12,13 @@ pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
         .pointer(pointer)
         .and_then(Value::as_str)
         .unwrap_or_default()
+}
+
+fn labels(object: &Value) -> BTreeMap<String, String> {
+    let labels = object["metadata"]["labels"].as_object();
+    let all = labels.into_iter().flatten();
+    all.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+        .collect()
 }
 
 fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
@@ -30,10 +39,14 @@ pub struct NodeView {
     pub record: Option<Record>,
     /// The last reboot.
     pub last: Option<LastReboot>,
-    /// Whether it has the control-plane role.
-    pub control_plane: bool,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
     /// Whether it is labelled as waiting for the lock.
     pub waiting_label: bool,
+    /// Whether it is labelled to count in no budget.
+    pub ignored: bool,
+    /// Whether the lock API has taken it out of service.
+    pub api_lock: bool,
     /// Its conditions that are `True`, with their reasons.
     pub conditions: Vec<(String, String, String)>,
 }
@@ -46,7 +59,7 @@ impl NodeView {
             .map(Vec::as_slice)
             .unwrap_or_default();
         let is_true = |condition: &&Value| condition["status"] == "True";
-        let label = |name: &str| node["metadata"]["labels"][name].as_str();
+        let labels = labels(node);
         Self {
             cordoned: node["spec"]["unschedulable"].as_bool().unwrap_or(false),
             ready: conditions
@@ -60,8 +73,12 @@ impl NodeView {
             last: Parsed::read(annotation(node, annotation::LAST_REBOOT))
                 .get()
                 .cloned(),
-            control_plane: label(label::CONTROL_PLANE).is_some(),
-            waiting_label: label(label::REBOOT).is_some(),
+            waiting_label: labels.contains_key(label::REBOOT),
+            ignored: labels
+                .get(label::IGNORE)
+                .is_some_and(|value| value == "true"),
+            labels,
+            api_lock: annotation(node, annotation::API_LOCK).is_some(),
             conditions: conditions
                 .iter()
                 .filter(is_true)
@@ -70,15 +87,6 @@ impl NodeView {
                     (word("/type"), word("/reason"), word("/message"))
                 })
                 .collect(),
-        }
-    }
-
-    /// The group whose lock it takes.
-    pub fn group(&self) -> &'static str {
-        if self.control_plane {
-            "control-plane"
-        } else {
-            "default"
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use dogwatch_api::reboot_policy::CRD_NAME;
 use http::Method;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -25,9 +26,16 @@ pub enum Kind {
     Budget,
     /// Events about Nodes.
     Event,
+    /// RebootPolicies, while their kind is installed.
+    Policy,
+    /// CustomResourceDefinitions.
+    Definition,
 }
 
-const WATCHED: [(Kind, &str); 5] = [
+/// Served once its definition is there.
+const POLICIES: &str = "/apis/dogwatch.dev/v1alpha1/rebootpolicies";
+
+const WATCHED: [(Kind, &str); 6] = [
     (Kind::Node, "/api/v1/nodes"),
     (
         Kind::Lease,
@@ -36,6 +44,10 @@ const WATCHED: [(Kind, &str); 5] = [
     (Kind::Pod, "/api/v1/pods"),
     (Kind::Budget, "/apis/policy/v1/poddisruptionbudgets"),
     (Kind::Event, "/api/v1/namespaces/default/events"),
+    (
+        Kind::Definition,
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    ),
 ];
 
 /// One object before and after.
@@ -53,6 +65,7 @@ pub struct Change {
 
 /// Follows an embedded API server from within, past all faults.
 pub struct Observer {
+    server: ApiServer,
     feeds: Vec<(Kind, UnboundedReceiver<Frame>)>,
     /// Frames that [`Observer::changed`] has taken and nobody has seen.
     waiting: Vec<(Kind, Bytes)>,
@@ -64,6 +77,7 @@ impl Observer {
     pub fn start(server: &ApiServer) -> Self {
         let feeds = WATCHED.map(|(kind, path)| (kind, open(server, path)));
         Self {
+            server: server.clone(),
             feeds: feeds.into(),
             waiting: Vec::new(),
             present: BTreeMap::new(),
@@ -89,6 +103,29 @@ impl Observer {
 
     /// All changes since the last time, in the order of their resource versions.
     pub fn take(&mut self) -> Vec<Change> {
+        let mut changes = self.take_open();
+        if self.follow_policies() {
+            changes.extend(self.take_open());
+        }
+        changes
+    }
+
+    /// Opens the watch on policies once their kind is there, and ends it with the kind; whether
+    /// there is a new one.
+    fn follow_policies(&mut self) -> bool {
+        let installed = self.get(Kind::Definition, CRD_NAME).is_some();
+        let followed = self.feeds.iter().any(|(kind, _)| *kind == Kind::Policy);
+        if installed && !followed {
+            self.feeds
+                .push((Kind::Policy, open(&self.server, POLICIES)));
+        }
+        if !installed && followed {
+            self.feeds.retain(|(kind, _)| *kind != Kind::Policy);
+        }
+        installed && !followed
+    }
+
+    fn take_open(&mut self) -> Vec<Change> {
         let mut lines = std::mem::take(&mut self.waiting);
         for (kind, feed) in &mut self.feeds {
             while let Ok(Ok(line)) = feed.try_recv() {

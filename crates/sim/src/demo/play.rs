@@ -15,6 +15,7 @@ use super::machine::{self, MachineConfig};
 use super::verdict::{self, Verdict};
 use crate::api::{ApiServer, Reply, Request};
 use crate::chronicle::{Checks, Entry, Kind, Names, NodeView, Observer, PodView, holder_of, lines};
+use crate::clock::{Clock as _, TokioClock};
 use crate::scenario::{Minds, Timeline, Told, coordinator_user};
 use crate::world::{Actor, Cluster};
 
@@ -44,6 +45,7 @@ pub struct Demo {
     triggered: bool,
     start: Instant,
     _machines: Vec<Actor>,
+    clock: Arc<TokioClock>,
     _cluster: Arc<Cluster>,
 }
 
@@ -90,11 +92,13 @@ impl Demo {
         }
         // Two nodes have to hold each other's pods.
         let last = spec.node_names().last().filter(|_| config.nodes > 2);
+        let flags = config.coordinator();
         let mut demo = Self {
             config,
             observer: Observer::start(&server),
             server,
-            checks: Checks::new(1),
+            checks: Checks::new(flags),
+            clock,
             names: Names::default(),
             minds,
             timeline: Timeline::new(MOMENT),
@@ -246,7 +250,7 @@ impl Demo {
 
     fn look(&mut self, tell: bool) {
         for change in self.observer.take() {
-            let broken = self.checks.saw(&change, &self.observer);
+            let broken = self.checks.saw(&change, &self.observer, self.clock.now());
             for entry in lines(&change, &mut self.names) {
                 if tell {
                     self.timeline.add(entry, &self.names);

@@ -4,15 +4,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dogwatch_coordinator::agent::{Agent, CannotAsk, Setup, Watcher};
+use dogwatch_coordinator::agent::{Agent, Setup, Watcher};
 use dogwatch_coordinator::clock::Clock as ProcessClock;
 use dogwatch_coordinator::health::Heart;
 use dogwatch_core::name::{BootId, NodeName, RunId};
 use dogwatch_core::reboot::Config;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use super::disk::Disk;
 use super::hands::{PowerCycle, RebootCommand, SimHands};
+use super::prometheus::Prometheus;
 use crate::clock::Clock;
 use crate::seed::Seed;
 use crate::world::Actor;
@@ -38,6 +40,8 @@ pub struct CoordinatorConfig {
     pub seed: Seed,
     /// What time it is on this node.
     pub clock: Arc<dyn Clock>,
+    /// Whom it asks of alerts.
+    pub prometheus: Prometheus,
     /// Told of each decision.
     pub watcher: Arc<dyn Watcher>,
 }
@@ -53,7 +57,7 @@ pub struct Coordinator {
     /// The host's files.
     pub disk: Disk,
     command: Arc<Mutex<RebootCommand>>,
-    started: Arc<Mutex<u32>>,
+    started: Arc<Mutex<Vec<Instant>>>,
     commands: mpsc::UnboundedSender<Command>,
     _actor: Actor,
 }
@@ -68,7 +72,7 @@ impl Coordinator {
         let (commands, inbox) = mpsc::unbounded_channel();
         let disk = Disk::default();
         let command = Arc::new(Mutex::new(RebootCommand::default()));
-        let started = Arc::new(Mutex::new(0));
+        let started = Arc::new(Mutex::new(Vec::new()));
         let pod = Pod {
             config,
             disk: disk.clone(),
@@ -106,9 +110,10 @@ impl Coordinator {
         *self.command.lock().expect("nothing panics while it is set") = command;
     }
 
-    /// How many times the reboot command was started, in all runs.
-    pub fn commands_started(&self) -> u32 {
-        *self.started.lock().expect("nothing panics while it counts")
+    /// When the reboot command was started, in all runs.
+    pub fn commands_started(&self) -> Vec<Instant> {
+        let started = self.started.lock();
+        started.expect("nothing panics while it counts").clone()
     }
 
     fn tell(&self, command: Command) {
@@ -121,7 +126,7 @@ struct Pod {
     config: CoordinatorConfig,
     disk: Disk,
     command: Arc<Mutex<RebootCommand>>,
-    started: Arc<Mutex<u32>>,
+    started: Arc<Mutex<Vec<Instant>>>,
     cycle: PowerCycle,
     runs: u32,
 }
@@ -190,7 +195,7 @@ impl Pod {
             run: RunId::new(run).expect("a UUID after a known prefix"),
             clock: ProcessClock::with_wall(move || wall.now()),
             hands: Box::new(hands),
-            gatekeeper: Arc::new(CannotAsk),
+            gatekeeper: Arc::new(self.config.prometheus.clone()),
             watcher: Arc::clone(&self.config.watcher),
             heart: Heart::new(),
         };

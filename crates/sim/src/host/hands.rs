@@ -9,6 +9,7 @@ use dogwatch_core::reboot::{CommandEnd, TriggerSeen};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt as _, StreamExt as _};
+use tokio::time::Instant;
 
 use super::disk::Disk;
 
@@ -48,7 +49,7 @@ pub struct SimHands {
     pub(super) sentinels: Vec<String>,
     pub(super) command: Arc<Mutex<RebootCommand>>,
     pub(super) cycle: PowerCycle,
-    pub(super) started: Arc<Mutex<u32>>,
+    pub(super) started: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Hands for SimHands {
@@ -70,7 +71,9 @@ impl Hands for SimHands {
 
     fn reboot(&mut self) -> BoxFuture<'static, Result<BoxFuture<'static, RebootEnd>, NotStarted>> {
         let command = *self.command.lock().expect("nothing panics while it is set");
-        *self.started.lock().expect("nothing panics while it counts") += 1;
+        let mut started = self.started.lock().expect("nothing panics while it counts");
+        started.push(Instant::now());
+        drop(started);
         let cycle = Arc::clone(&self.cycle);
         let started = match command {
             RebootCommand::Missing => Err(NotStarted(

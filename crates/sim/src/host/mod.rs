@@ -8,7 +8,9 @@
 mod coordinator;
 mod disk;
 mod hands;
+mod prometheus;
 
 pub use coordinator::{Coordinator, CoordinatorConfig};
 pub use disk::Disk;
 pub use hands::{PowerCycle, RebootCommand, SimHands};
+pub use prometheus::{Alert, Prometheus};

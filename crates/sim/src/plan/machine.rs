@@ -1,18 +1,19 @@
 //! One node of a planned rollout: its object on the API server, its process, its host.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_api::label;
 use dogwatch_coordinator::agent::facts::{self, Fact};
 use dogwatch_core::Now;
 use dogwatch_core::condition::{self, Condition, Write};
 use dogwatch_core::decision::Event;
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::name::{BootId, GroupName, NodeName, RunId};
-use dogwatch_core::policy::{self, Policies};
+use dogwatch_core::policy::{self, Allowance, MinInterval, Policies, Rule};
 use dogwatch_core::reboot::{
-    Decision, Fingerprint, Look, NodeFact, NodePatch, NodeSeen, Parsed, Record, RecordChange, Seen,
-    TriggerSeen, TriggerState,
+    Config, Decision, Fingerprint, Look, NodeFact, NodePatch, NodeSeen, Parsed, Record,
+    RecordChange, Seen, TriggerSeen, TriggerState,
 };
 
 use crate::seed::Stream;
@@ -23,6 +24,7 @@ const SENTINEL: &str = "sentinel:/run/reboot-needed";
 pub(super) struct Machine {
     pub(super) me: HolderId,
     pub(super) group: GroupName,
+    policies: Arc<Policies>,
     /// As the API server has it.
     pub(super) object: NodeSeen,
     /// As the process sees it; the process is gone while the host is down.
@@ -46,17 +48,19 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn new(name: NodeName, control_plane: bool, mut stream: Stream, spread: u8) -> Self {
-        let group = if control_plane {
-            GroupName::control_plane()
-        } else {
-            GroupName::default_group()
-        };
+    pub(super) fn new(
+        name: NodeName,
+        labels: BTreeMap<String, String>,
+        policies: &Arc<Policies>,
+        mut stream: Stream,
+        spread: u8,
+    ) -> Self {
         let boot = stream.boot_id();
         let mut machine = Self {
             me: HolderId::node(&name),
-            object: object(name, control_plane, boot.clone()),
-            group,
+            group: policy::group(policies, &labels),
+            object: object(name, labels, boot.clone()),
+            policies: Arc::clone(policies),
             seen: None,
             busy: false,
             generation: 0,
@@ -80,7 +84,7 @@ impl Machine {
         let run = RunId::new(format!("coordinator/{}", self.stream.uuid()))
             .expect("a UUID after a known prefix");
         let mut seen = facts::first_sight(&run, self.me.clone(), Ok(boot));
-        seen.policies = Policies::Known(Vec::new());
+        seen.policies = Policies::clone(&self.policies);
         self.seen = Some(seen);
     }
 
@@ -108,6 +112,36 @@ impl Machine {
 
     pub(super) fn is_control_plane(&self) -> bool {
         policy::is_control_plane(&self.object.labels)
+    }
+
+    /// In which zone it is, where its policy goes by one.
+    pub(super) fn zone(&self) -> Option<String> {
+        policy::zone(&self.policies, &self.object.labels)
+    }
+
+    /// What holds for it.
+    pub(super) fn rule<'a>(&'a self, flags: &Config) -> Rule<'a> {
+        policy::rule(&self.policies, &self.object.labels, flags)
+    }
+
+    /// When the policy will give leave to begin that it does not give now; `None`: never, or it
+    /// does.
+    pub(super) fn leave_comes(&self, flags: &Config, now: Now) -> Option<Duration> {
+        match self.leave(flags, now) {
+            Allowance::No { until, .. } => until.map(|at| now.mono_at(at)),
+            Allowance::Yes { .. } => None,
+        }
+    }
+
+    /// Whether a reboot may begin.
+    pub(super) fn leave(&self, flags: &Config, now: Now) -> Allowance {
+        let rule = self.rule(flags);
+        let last = self.object.last.get();
+        let interval = MinInterval {
+            last: last.map(|last| last.finished),
+        };
+        let needs = rule.config.drain_timeout;
+        policy::allowed(&self.policies, rule.policy, needs, interval, now.wall)
     }
 
     /// The host goes down: the process, and all it knew, is gone.
@@ -233,8 +267,7 @@ impl Machine {
     }
 }
 
-fn object(name: NodeName, control_plane: bool, boot: BootId) -> NodeSeen {
-    let role = control_plane.then(|| (label::CONTROL_PLANE.to_owned(), String::new()));
+fn object(name: NodeName, labels: BTreeMap<String, String>, boot: BootId) -> NodeSeen {
     NodeSeen {
         uid: format!("node-{name}"),
         name,
@@ -242,7 +275,7 @@ fn object(name: NodeName, control_plane: bool, boot: BootId) -> NodeSeen {
         unschedulable: false,
         ready: true,
         boot_id: Some(boot),
-        labels: role.into_iter().collect(),
+        labels,
         keep_cordoned: false,
         waiting_label: false,
         record: Parsed::Absent,

@@ -31,6 +31,33 @@ pub struct Outcome {
     pub calls: Calls,
     /// Decisions made.
     pub decisions: u64,
+    /// The same for each group, by name.
+    pub groups: Vec<GroupOutcome>,
+}
+
+/// How it went for one group.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GroupOutcome {
+    /// Its name: that of the policy that rules it, else `default` or `control-plane`.
+    pub group: String,
+    /// Its nodes.
+    pub nodes: u32,
+    /// How many of them may be out.
+    pub budget: u32,
+    /// The most that were out at the same moment.
+    pub most_out: u32,
+    /// Those that were rebooted.
+    pub rebooted: u32,
+    /// From the first trigger of the rollout until its last node was back.
+    pub took: Duration,
+    /// The longest time between wanting a reboot and getting the lock for it.
+    pub longest_wait: Stretch,
+    /// The median of that time.
+    pub median_wait: Duration,
+    /// In how many windows reboots of it began; `None`: its policy has none.
+    pub windows: Option<u32>,
+    /// Why the rest never got leave, in the words of the decision of one of them.
+    pub held_up: Option<String>,
 }
 
 /// A node's time.

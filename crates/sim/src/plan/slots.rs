@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use dogwatch_core::lock::{self, HeldSeen, HolderId, LeaseSeen, LockRecord};
+use dogwatch_core::lock::{self, HeldSeen, HolderId, LeaseSeen, LockRecord, Waiter};
 use dogwatch_core::name::GroupName;
 
 /// Every group's slots, and who waits for them.
@@ -16,8 +16,37 @@ pub(super) struct Slots {
     waiting: BTreeMap<GroupName, BTreeSet<Place>>,
 }
 
-/// A waiter's place in the order: control plane last, longest waiting first, then by name.
-type Place = (bool, jiff::Timestamp, HolderId);
+/// A waiter's place in the order: control plane last, longest waiting first, then by name; where
+/// the policy goes by zones they come before that.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) control_plane: bool,
+    pub(super) since: jiff::Timestamp,
+    pub(super) holder: HolderId,
+    pub(super) zone: Option<String>,
+}
+
+impl Place {
+    fn waiter(&self) -> Waiter {
+        Waiter {
+            holder: self.holder.clone(),
+            control_plane: self.control_plane,
+            zone: self.zone.clone(),
+            since: Some(self.since),
+        }
+    }
+}
+
+/// How a holder leaves.
+pub(super) enum Leaving {
+    /// It gives back at once; nobody is called.
+    OverBudget,
+    /// It calls the next ones, of its own zone first.
+    Done {
+        /// Where its policy goes by one.
+        zone: Option<String>,
+    },
+}
 
 impl Slots {
     pub(super) fn ensure(&mut self, group: &GroupName, slots: u32) -> u64 {
@@ -102,14 +131,13 @@ impl Slots {
     pub(super) fn release(
         &mut self,
         me: &HolderId,
-        over_budget: bool,
+        leaving: &Leaving,
         now: Duration,
     ) -> Option<LeaseSeen> {
         let key = self.holders.remove(me)?;
-        let hint = if over_budget {
-            Vec::new()
-        } else {
-            self.next(&key.0, me)
+        let (hint, over_budget) = match leaving {
+            Leaving::OverBudget => (Vec::new(), true),
+            Leaving::Done { zone } => (self.next(&key.0, me, zone.as_deref()), false),
         };
         self.version += 1;
         let lease = self.leases.get_mut(&key)?;
@@ -136,10 +164,16 @@ impl Slots {
         self.holders.contains_key(me)
     }
 
-    fn next(&self, group: &GroupName, me: &HolderId) -> Vec<HolderId> {
-        let waiting = self.waiting.get(group).into_iter().flatten();
-        waiting
-            .map(|(_, _, holder)| holder)
+    /// As the leaver's own order has it; it is asked only where there are zones, for they make it
+    /// look at everybody who waits.
+    fn next(&self, group: &GroupName, me: &HolderId, zone: Option<&str>) -> Vec<HolderId> {
+        let waiting = || self.waiting.get(group).into_iter().flatten();
+        if zone.is_some() {
+            let waiters: Vec<Waiter> = waiting().map(Place::waiter).collect();
+            return lock::hint(&waiters, me, zone, lock::HINT_LENGTH);
+        }
+        waiting()
+            .map(|place| &place.holder)
             .filter(|holder| *holder != me)
             .take(lock::HINT_LENGTH)
             .cloned()
@@ -157,7 +191,7 @@ impl Slots {
     /// Everybody who waits, in order.
     pub(super) fn waiters(&self, group: &GroupName) -> Vec<HolderId> {
         let waiting = self.waiting.get(group).into_iter().flatten();
-        waiting.map(|(_, _, holder)| holder.clone()).collect()
+        waiting.map(|place| place.holder.clone()).collect()
     }
 
     /// Whether the Lease is still as it was when it was freed.

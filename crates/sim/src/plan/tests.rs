@@ -1,10 +1,14 @@
 //! What a plan promises.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dogwatch_core::limit::Limit;
+use dogwatch_core::name::NodeName;
+use dogwatch_core::policy::Policy;
+use serde_json::{Value, json};
 
-use super::{Plan, run};
+use super::{GroupOutcome, NodeGroup, Outcome, Plan, run};
 use crate::seed::Seed;
 
 fn plan(nodes: u32, max_unavailable: Limit) -> Plan {
@@ -61,4 +65,119 @@ fn a_rollout_takes_as_long_as_its_parts() {
         .checked_sub(parts * 4)
         .expect("no part is skipped");
     assert!(overhead < Duration::from_secs(4), "{overhead:?}");
+}
+
+fn nodes(name: &str, count: u32) -> NodeGroup {
+    NodeGroup {
+        name: NodeName::new(name).unwrap(),
+        count,
+        labels: BTreeMap::from([("team".to_owned(), name.to_owned())]),
+    }
+}
+
+fn policy(name: &str, mut spec: Value) -> Policy {
+    spec["nodeSelector"] = json!({ "matchLabels": { "team": name } });
+    let policy = dogwatch_k8s::policy::convert(name, &spec);
+    assert_eq!(policy.problems, Vec::<String>::new());
+    policy
+}
+
+/// Beginning on a Monday at noon.
+fn ruled(groups: &[NodeGroup], policies: &[Policy]) -> Plan {
+    Plan {
+        nodes: 0,
+        groups: groups.to_vec(),
+        policies: policies.to_vec(),
+        start: "2026-01-05T12:00:00Z".parse().unwrap(),
+        ..Plan::default()
+    }
+}
+
+fn group<'a>(outcome: &'a Outcome, name: &str) -> &'a GroupOutcome {
+    let mut groups = outcome.groups.iter();
+    groups.find(|group| group.group == name).unwrap()
+}
+
+#[test]
+fn each_group_goes_by_its_own_policy() {
+    let night = json!({ "maxUnavailable": "25%", "windows": [{ "start": "22:00", "end": "23:00" }], "drain": { "timeout": "10m" } });
+    let plan = ruled(
+        &[nodes("a", 40), nodes("b", 20)],
+        &[
+            policy("a", night),
+            policy("b", json!({ "maxUnavailable": 5 })),
+        ],
+    );
+    let outcome = run(&plan);
+    assert_eq!(outcome.rebooted, 63);
+    let (a, b) = (group(&outcome, "a"), group(&outcome, "b"));
+    assert_eq!(
+        (a.nodes, a.budget, a.most_out, a.rebooted),
+        (40, 10, 10, 40)
+    );
+    assert_eq!((b.nodes, b.budget, b.most_out, b.rebooted), (20, 5, 5, 20));
+    assert_eq!((a.windows, b.windows), (Some(1), None));
+    let ten_hours = Duration::from_hours(10);
+    assert!(
+        a.took > ten_hours && a.took < ten_hours + Duration::from_hours(1),
+        "{a:?}"
+    );
+    assert!(b.took < Duration::from_hours(1), "{b:?}");
+    assert_eq!(format!("{outcome:?}"), format!("{:?}", run(&plan)));
+}
+
+#[test]
+fn a_window_that_is_over_is_followed_by_the_next_one() {
+    let short =
+        json!({ "windows": [{ "start": "22:00", "end": "22:30" }], "drain": { "timeout": "10m" } });
+    let outcome = run(&ruled(&[nodes("a", 12)], &[policy("a", short)]));
+    let a = group(&outcome, "a");
+    // Four begin in the 20 minutes of each night that a drain may begin in.
+    assert_eq!((a.rebooted, a.windows), (12, Some(3)), "{a:?}");
+    assert_eq!(a.took.as_secs() / 3600, 58, "{a:?}");
+}
+
+#[test]
+fn a_drain_that_the_window_cuts_off_is_undone_and_begun_again() {
+    let cut =
+        json!({ "windows": [{ "start": "22:00", "end": "22:30" }], "drain": { "timeout": "29m" } });
+    let plan = Plan {
+        drain_time: Duration::from_mins(29),
+        spread_percent: 10,
+        ..ruled(&[nodes("a", 6)], &[policy("a", cut)])
+    };
+    let outcome = run(&plan);
+    let a = group(&outcome, "a");
+    assert_eq!(a.rebooted, 6, "{a:?}");
+    assert!(a.windows > Some(6), "{a:?}");
+    assert_eq!(a.most_out, 1);
+}
+
+#[test]
+fn one_zone_is_done_before_the_next_begins() {
+    let zone = |name: &str, zone: &str| {
+        let mut group = nodes(name, 5);
+        group.labels = BTreeMap::from([
+            ("team".to_owned(), "all".to_owned()),
+            ("zone".to_owned(), zone.to_owned()),
+        ]);
+        group
+    };
+    let zones = policy("all", json!({ "topologyKey": "zone" }));
+    let plan = ruled(&[zone("e", "east"), zone("w", "west")], &[zones]);
+    let outcome = run(&plan);
+    assert_eq!(outcome.rebooted, 13);
+    // Longest waiting first would mix them: this says how much later somebody was served earlier.
+    assert!(outcome.worst_inversion > Duration::ZERO);
+}
+
+#[test]
+fn a_policy_that_never_allows_it_is_named_and_holds_nobody_else_up() {
+    let paused = policy("a", json!({ "paused": { "reason": "freeze" } }));
+    let outcome = run(&ruled(&[nodes("a", 3), nodes("b", 3)], &[paused]));
+    assert_eq!(outcome.rebooted, 6);
+    let a = group(&outcome, "a");
+    assert_eq!(a.rebooted, 0);
+    let why = a.held_up.as_deref().unwrap();
+    assert!(why.contains("RebootPolicy a is paused: freeze"), "{why}");
 }

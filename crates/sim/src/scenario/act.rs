@@ -1,12 +1,14 @@
 //! Doing what a line says.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use dogwatch_api::reboot_policy::CRD_NAME;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::command::{Deed, Trouble, Wish};
-use super::stage::{Host, Stage, coordinator_user};
+use super::command::{Deed, PrometheusChange, Trouble, Wish};
+use super::stage::{DEFINITIONS, Host, POLICIES, Stage, coordinator_user};
 use crate::seed::Seed;
 use crate::world::annotation::STOPS_AFTER;
 use crate::world::cluster::Budget;
@@ -87,6 +89,20 @@ pub fn on_host(stage: &Stage, node: &str, deed: &Deed) -> Result<(), String> {
     Ok(())
 }
 
+/// Prometheus says something else from now on.
+pub fn prometheus(stage: &Stage, change: &PrometheusChange) {
+    match change {
+        PrometheusChange::Away(away) => stage.prometheus.set_away(*away),
+        PrometheusChange::Alert(name, alert) => stage.prometheus.set_alert(name, *alert),
+        PrometheusChange::Found(query, what) => {
+            stage.prometheus.set_found(query, what.as_deref());
+        }
+    }
+}
+
+/// Pods that a person makes.
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
 /// A person does something to the cluster.
 pub fn person(stage: &Stage, wish: &Wish) -> Result<(), String> {
     let node_path = |node: &str| format!("/api/v1/nodes/{node}");
@@ -118,9 +134,28 @@ pub fn person(stage: &Stage, wish: &Wish) -> Result<(), String> {
             name,
             node,
             stops_after,
+            labels,
         } => {
-            let pod = pod(name, node, *stops_after);
-            stage.person(Method::POST, "/api/v1/namespaces/default/pods", &pod)
+            let pod = pod(name, node, *stops_after, labels);
+            stage.person(Method::POST, PODS, &pod)
+        }
+        Wish::DeletePod(name) => {
+            stage.person(Method::DELETE, &format!("{PODS}/{name}"), &Value::Null)
+        }
+        Wish::Policy { name, patch } => stage.set_policy(name, patch),
+        Wish::DeletePolicy(name) => {
+            stage.person(Method::DELETE, &format!("{POLICIES}/{name}"), &Value::Null)
+        }
+        Wish::PoliciesInstalled(true) => stage.define_policies(),
+        Wish::PoliciesInstalled(false) => {
+            let path = format!("{DEFINITIONS}/{CRD_NAME}");
+            stage.person(Method::DELETE, &path, &Value::Null)
+        }
+        Wish::Abort { node, reason } => {
+            let abort = json!({ "requester": "admin", "reason": reason });
+            let name = dogwatch_api::annotation::ABORT_REQUESTED;
+            let patch = json!({ "metadata": { "annotations": { name: abort.to_string() } } });
+            stage.person(Method::PATCH, &node_path(node), &patch)
         }
     };
     done.map_err(|error| error.to_string())
@@ -139,12 +174,13 @@ fn budget_spec(budget: &Budget) -> Value {
     }
 }
 
-fn pod(name: &str, node: &str, stops_after: Duration) -> Value {
+fn pod(name: &str, node: &str, stops_after: Duration, labels: &BTreeMap<String, String>) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": name,
+            "labels": labels,
             "annotations": { STOPS_AFTER: dogwatch_core::duration::format(stops_after) },
         },
         "spec": {

@@ -1,12 +1,14 @@
 //! What a script can say.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dogwatch_core::reboot::Config;
+use jiff::{Timestamp, Zoned};
 
 use super::condition::Condition;
 use super::faults::Rule;
-use crate::host::RebootCommand;
+use crate::host::{Alert, RebootCommand};
 use crate::seed::Seed;
 use crate::world::ClusterSpec;
 use crate::world::cluster::Budget;
@@ -18,8 +20,14 @@ pub struct Setup {
     pub cluster: ClusterSpec,
     /// What every coordinator is told.
     pub config: Config,
-    /// How many nodes of a group may be out: what the checks hold against.
-    pub max_out: usize,
+    /// When it begins; `None`: at a moment that no script should care about.
+    pub start: Option<Zoned>,
+    /// Whether the kind `RebootPolicy` is installed from the start.
+    pub policies_installed: bool,
+    /// Policies from the start: a name, and a JSON merge patch of an empty `spec`.
+    pub policies: Vec<(String, serde_json::Value)>,
+    /// Labels of nodes from the start.
+    pub labels: Vec<(String, BTreeMap<String, String>)>,
 }
 
 impl Default for Setup {
@@ -27,7 +35,10 @@ impl Default for Setup {
         Self {
             cluster: ClusterSpec::new(3, Seed(1)),
             config: Config::default(),
-            max_out: 1,
+            start: None,
+            policies_installed: false,
+            policies: Vec::new(),
+            labels: Vec::new(),
         }
     }
 }
@@ -57,6 +68,8 @@ pub enum Command {
     Person(Wish),
     /// Something goes wrong, or ends to.
     Trouble(Trouble),
+    /// Prometheus says something else.
+    Prometheus(PrometheusChange),
     /// Once this is so, that is done.
     When(Condition, Box<Line>),
     /// After this time, that is done.
@@ -72,8 +85,17 @@ pub enum Command {
     },
     /// Time passes.
     Run(Duration),
+    /// Time passes until this moment.
+    RunUntil(Timestamp),
     /// Explains a node.
     Explain(String),
+    /// The explanation of a node must say this.
+    Explained {
+        /// Of which.
+        node: String,
+        /// Part of one of its lines.
+        text: String,
+    },
     /// This must be so.
     Expect(Condition),
 }
@@ -152,7 +174,40 @@ pub enum Wish {
         node: String,
         /// How long it takes to stop.
         stops_after: Duration,
+        /// Its labels.
+        labels: BTreeMap<String, String>,
     },
+    /// Deletes a pod in namespace `default`.
+    DeletePod(String),
+    /// Changes a policy, or makes it.
+    Policy {
+        /// Its name.
+        name: String,
+        /// A JSON merge patch of its `spec`.
+        patch: serde_json::Value,
+    },
+    /// Deletes a policy.
+    DeletePolicy(String),
+    /// Installs the kind `RebootPolicy`, or removes it with all its objects.
+    PoliciesInstalled(bool),
+    /// Wants a reboot under way stopped.
+    Abort {
+        /// Of which node.
+        node: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What Prometheus says from now on.
+#[derive(Debug, Clone)]
+pub enum PrometheusChange {
+    /// It answers nobody, or everybody again.
+    Away(bool),
+    /// An alert stands so; `None`: it is over.
+    Alert(String, Option<Alert>),
+    /// A query finds this; `None`: nothing.
+    Found(String, Option<String>),
 }
 
 /// What goes wrong.
@@ -186,6 +241,8 @@ impl Command {
             self,
             Command::WaitUntil { .. }
                 | Command::Run(_)
+                | Command::RunUntil(_)
+                | Command::Explained { .. }
                 | Command::Expect(_)
                 | Command::BudgetsMayBreak
         )

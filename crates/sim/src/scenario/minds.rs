@@ -9,12 +9,15 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Reasons that pass by themselves, or that the record says as well.
-const PASSING: [&str; 17] = [
+const PASSING: [&str; 20] = [
     reason::IDLE,
     reason::NODE_NOT_SEEN,
     reason::PLANNED,
     reason::ADOPTING,
+    reason::LOOKING_AT_POLICIES,
     reason::LOOKING_AT_LOCK,
+    reason::LOOKING_AT_GATES,
+    reason::ABORTED,
     reason::NOT_OUR_TURN,
     reason::BIDDING,
     reason::SETTLING_BID,

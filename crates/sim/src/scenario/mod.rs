@@ -6,8 +6,8 @@
 //! **Promises:** the same script gives the same bytes; at the end of every script, and at every
 //! change on the way, the promises of [`crate::chronicle::Checks`] are checked, asked for or not.
 //!
-//! A script has one command a line; `#` begins a comment. `cluster`, `workload` and `config` say
-//! what there is, `start` builds it, everything after that happens to it. A line that cannot be read
+//! A script has one command a line; `#` begins a comment. `cluster`, `workload`, `config`, `node` and
+//! `policy` say what there is, `start` builds it, everything after that happens to it. A line that cannot be read
 //! is refused with the forms that could have been meant. With `each NAME=VALUES…` as its first
 //! command a script is run once for every combination, `$NAME` standing for the value, and only the
 //! ends are told.
@@ -18,19 +18,22 @@ mod condition;
 mod each;
 mod explanation;
 mod faults;
+mod forms;
+mod happening;
 mod minds;
 mod parse;
+mod policy;
 mod run;
 mod setup;
 mod stage;
 mod timeline;
 mod words;
 
-pub use command::{Command, Deed, Line, Setup, Trouble, Wish};
+pub use command::{Command, Deed, Line, PrometheusChange, Setup, Trouble, Wish};
 pub use condition::Condition;
 pub use faults::{Fault, FaultBox, Rule};
 pub use minds::Minds;
 pub use parse::{BadLine, Script, parse};
 pub use run::{Failed, Outcome, run};
-pub use stage::{Host, Stage, coordinator_user};
+pub use stage::{Host, NotBuilt, Stage, coordinator_user};
 pub use timeline::{Timeline, Told};

@@ -1,54 +1,11 @@
 //! From a script's text to what it says.
 
-use std::time::Duration;
-
-use serde_json::json;
-
-use super::command::{Command, Deed, Line, Setup, Trouble, Wish};
+use super::command::{Command, Line, Setup, Wish};
 use super::condition;
-use super::faults;
-use super::setup::setup;
+use super::forms::FORMS;
+use super::happening::happening;
+use super::setup;
 use super::words::{Words, split};
-use crate::host::RebootCommand;
-use crate::world::cluster::Budget;
-
-/// Every form that a line can have.
-const FORMS: &str = "\
-each NAME=A,B,C NAME=1..9
-cluster nodes=N control-plane=N seed=N boot=TIME ready-after=TIME
-workload NAME replicas=N|kind=daemonset stops-after=TIME starts-after=TIME grace=TIME pdb=min:N|max:N [volume] [apart]
-config max-unavailable=N|N% drain-timeout=TIME on-drain-timeout=abort|delete|force settle=TIME reboot-timeout=TIME reboot-attempts=N gate-timeout=TIME on-gate-timeout=keep|release volume-detach-timeout=TIME
-start
-touch NODE PATH [REASON]
-remove NODE PATH
-break NODE PATH WHY
-request NODE [reason=TEXT] [not-before=TIME]
-cordon NODE
-uncordon NODE
-annotate NODE NAME VALUE
-label NODE NAME VALUE
-delete node NODE
-kill NODE [at call N before|after]
-hold NODE
-resume NODE
-power-off NODE
-power-on NODE
-when CONDITION: COMMAND
-after TIME: COMMAND
-partition NODE for TIME [coordinator]
-api down for TIME
-compact
-cut-watches NODE
-lose|lose-answer|duplicate|delay|delay-answer|refuse next [N] VERB RESOURCE of NODE [by=TIME] [code=N]
-clock NODE +TIME|-TIME
-reboot-command NODE missing|fails|nothing|hangs|works [after=TIME]
-budget NAME min=N|max=N
-pod NAME on NODE [stops-after=TIME]
-budgets may break
-wait until CONDITION at most TIME
-run TIME
-explain NODE
-expect CONDITION";
 
 /// A line that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -85,10 +42,12 @@ pub fn parse(text: &str) -> Result<Script, BadLine> {
         let name = words.first().map(String::as_str).unwrap_or_default();
         match name {
             "start" => started = true,
-            "cluster" | "workload" | "config" if started => {
+            "cluster" | "workload" | "config" | "node" if started => {
                 return Err(bad(format!("{name:?} stands before start")));
             }
-            "cluster" | "workload" | "config" => setup(&mut script.setup, words).map_err(bad)?,
+            name if !started && setup::NAMES.contains(&name) => {
+                setup::setup(&mut script.setup, words).map_err(bad)?;
+            }
             _ if !started => {
                 return Err(bad(format!(
                     "{name:?} stands after start, or is no command"
@@ -169,7 +128,9 @@ fn command(number: usize, text: &str) -> Result<Command, String> {
                 then,
             ));
         }
+        "expect" if all.first().is_some_and(|word| word == "explain") => return explained(&all),
         "expect" => return Ok(Command::Expect(condition::parse(&all)?)),
+        "policy-json" => return policy_json(text),
         "wait" => return wait(&all),
         _ => {}
     }
@@ -177,6 +138,29 @@ fn command(number: usize, text: &str) -> Result<Command, String> {
     let command = happening(&name, &mut words)?;
     words.end()?;
     Ok(command)
+}
+
+fn explained(words: &[String]) -> Result<Command, String> {
+    let [_, node, contains, text] = words else {
+        return Err("expect explain NODE contains TEXT is the form".into());
+    };
+    if contains != "contains" {
+        return Err("\"contains\" is missing".into());
+    }
+    let (node, text) = (node.clone(), text.clone());
+    Ok(Command::Explained { node, text })
+}
+
+/// What the short words cannot say, or must not: whatever stands after the name.
+fn policy_json(text: &str) -> Result<Command, String> {
+    let mut parts = text.splitn(3, ' ').skip(1);
+    let (name, json) = (parts.next(), parts.next());
+    let (Some(name), Some(json)) = (name, json) else {
+        return Err("the policy's name or its JSON is missing".into());
+    };
+    let patch = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let name = name.to_owned();
+    Ok(Command::Person(Wish::Policy { name, patch }))
 }
 
 fn wait(words: &[String]) -> Result<Command, String> {
@@ -194,184 +178,10 @@ fn wait(words: &[String]) -> Result<Command, String> {
     })
 }
 
-const NODE: &str = "the node";
-const PATH: &str = "the path";
-
-fn happening(name: &str, words: &mut Words) -> Result<Command, String> {
-    match name {
-        "touch" | "remove" | "break" | "hold" | "resume" | "power-off" | "power-on" | "clock"
-        | "reboot-command" => {
-            let node = words.next(NODE)?;
-            Ok(Command::OnHost {
-                node,
-                deed: deed(name, words)?,
-            })
-        }
-        "kill" => kill(words),
-        "request" | "cordon" | "uncordon" | "annotate" | "label" | "delete" | "budget" | "pod" => {
-            Ok(Command::Person(wish(name, words)?))
-        }
-        "run" => Ok(Command::Run(words.next_duration()?)),
-        "explain" => Ok(Command::Explain(words.next(NODE)?)),
-        "budgets" => {
-            words.expect("may")?;
-            words.expect("break")?;
-            Ok(Command::BudgetsMayBreak)
-        }
-        _ => Ok(Command::Trouble(trouble(name, words)?)),
-    }
-}
-
-fn deed(name: &str, words: &mut Words) -> Result<Deed, String> {
-    Ok(match name {
-        "touch" => Deed::Touch {
-            path: words.next(PATH)?,
-            reason: words.next("").unwrap_or_default(),
-        },
-        "remove" => Deed::Remove {
-            path: words.next(PATH)?,
-        },
-        "break" => Deed::Break {
-            path: words.next(PATH)?,
-            why: words.next("why")?,
-        },
-        "hold" => Deed::Hold,
-        "resume" => Deed::Resume,
-        "power-off" => Deed::PowerOff,
-        "power-on" => Deed::PowerOn,
-        "clock" => Deed::Clock(clock(words)?),
-        _ => Deed::RebootCommand(reboot_command(words)?),
-    })
-}
-
-fn wish(name: &str, words: &mut Words) -> Result<Wish, String> {
-    let cordon = |node, cordoned| Wish::PatchNode {
-        node,
-        patch: json!({ "spec": { "unschedulable": cordoned } }),
-    };
-    Ok(match name {
-        "request" => Wish::Request {
-            node: words.next(NODE)?,
-            reason: words.option("reason").unwrap_or_default(),
-            not_before: words.duration("not-before")?,
-        },
-        "cordon" => cordon(words.next(NODE)?, Some(true)),
-        "uncordon" => cordon(words.next(NODE)?, None),
-        "annotate" => metadata("annotations", words)?,
-        "label" => metadata("labels", words)?,
-        "delete" => {
-            words.expect("node")?;
-            Wish::DeleteNode(words.next(NODE)?)
-        }
-        "budget" => Wish::Budget {
-            name: words.next("the budget's name")?,
-            budget: budget_options(words)?,
-        },
-        _ => {
-            let name = words.next("the pod's name")?;
-            words.expect("on")?;
-            let stops_after = words
-                .duration("stops-after")?
-                .unwrap_or(Duration::from_secs(1));
-            Wish::Pod {
-                name,
-                node: words.next(NODE)?,
-                stops_after,
-            }
-        }
-    })
-}
-
-fn trouble(name: &str, words: &mut Words) -> Result<Trouble, String> {
-    Ok(match name {
-        "partition" => {
-            let node = words.next(NODE)?;
-            words.expect("for")?;
-            Trouble::Partition {
-                node,
-                time: words.next_duration()?,
-                coordinator_only: words.is_next("coordinator"),
-            }
-        }
-        "api" => {
-            words.expect("down")?;
-            words.expect("for")?;
-            Trouble::ApiDown(words.next_duration()?)
-        }
-        "compact" => Trouble::Compact,
-        "cut-watches" => Trouble::CutWatches(words.next(NODE)?),
-        _ => Trouble::Fault(faults::parse(name, words)?),
-    })
-}
-
-fn metadata(field: &str, words: &mut Words) -> Result<Wish, String> {
-    let node = words.next(NODE)?;
-    let pair = words.rest().join(" ");
-    let (name, value) = pair.split_once([' ', '=']).ok_or("a value is missing")?;
-    Ok(Wish::PatchNode {
-        node,
-        patch: json!({ "metadata": { field: { name: value } } }),
-    })
-}
-
-fn kill(words: &mut Words) -> Result<Command, String> {
-    let node = words.next(NODE)?;
-    if !words.is_next("at") {
-        return Ok(Command::OnHost {
-            node,
-            deed: Deed::Kill,
-        });
-    }
-    words.expect("call")?;
-    let call = words.next("the call's number")?;
-    let call = call
-        .parse()
-        .map_err(|_| format!("{call:?} is no call's number"))?;
-    let after = words.is_next("after");
-    if !after {
-        words.expect("before")?;
-    }
-    Ok(Command::Trouble(Trouble::Fault(faults::Rule::kill(
-        node, call, after,
-    ))))
-}
-
-fn clock(words: &mut Words) -> Result<i64, String> {
-    let text = words.next("+TIME or -TIME")?;
-    let (sign, time) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
-        (Some(time), _) => (1, time),
-        (None, Some(time)) => (-1, time),
-        (None, None) => return Err(format!("{text:?} is neither +TIME nor -TIME")),
-    };
-    let time = dogwatch_core::duration::parse(time).map_err(|error| error.to_string())?;
-    let seconds = i64::try_from(time.as_secs()).map_err(|error| error.to_string())?;
-    Ok(sign * seconds)
-}
-
-fn reboot_command(words: &mut Words) -> Result<RebootCommand, String> {
-    let kind = words.next("what it does")?;
-    match kind.as_str() {
-        "works" => Ok(RebootCommand::Works {
-            after: words.duration("after")?.unwrap_or(Duration::from_secs(2)),
-        }),
-        "missing" => Ok(RebootCommand::Missing),
-        "fails" => Ok(RebootCommand::Fails),
-        "nothing" => Ok(RebootCommand::DoesNothing),
-        "hangs" => Ok(RebootCommand::Hangs),
-        other => Err(format!("{other:?} is nothing that a reboot command does")),
-    }
-}
-
-fn budget_options(words: &mut Words) -> Result<Budget, String> {
-    match (words.option("min"), words.option("max")) {
-        (Some(min), None) => Ok(Budget::MinAvailable(min)),
-        (None, Some(max)) => Ok(Budget::MaxUnavailable(max)),
-        (Some(_), Some(_)) | (None, None) => Err("either min=N or max=N".into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

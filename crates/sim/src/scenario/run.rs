@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use jiff::Zoned;
 use tokio::time::Instant;
 
 use super::act::{self, LetIn};
@@ -12,9 +13,10 @@ use super::condition::Condition;
 use super::each::combinations;
 use super::explanation::explanation;
 use super::parse::{BadLine, Script, bad, commands, parse};
-use super::stage::Stage;
+use super::stage::{NotBuilt, Stage};
 use super::timeline::{Timeline, clock};
 use crate::chronicle::{Entry, lines};
+use crate::clock::Clock as _;
 
 /// What came of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,9 +33,9 @@ pub enum Failed {
     /// It cannot be read.
     #[error(transparent)]
     Parse(#[from] BadLine),
-    /// Its cluster did not come up.
-    #[error("failed to build the cluster")]
-    Build(#[from] crate::world::cluster::BuildError),
+    /// Its stage could not be set.
+    #[error("failed to begin")]
+    Build(#[from] NotBuilt),
 }
 
 /// Runs a script: once, or once for each combination of the values of its `each`.
@@ -77,9 +79,12 @@ pub async fn run(text: &str) -> Result<Outcome, Failed> {
 
 async fn run_once(script: &Script) -> Result<(Outcome, String), Failed> {
     let stage = Stage::build(&script.setup).await?;
+    // Building the cluster took a moment, which the clock shows.
+    let zone = script.setup.start.as_ref().map(Zoned::time_zone);
+    let began = zone.map(|zone| stage.clock.now().to_zoned(zone.clone()));
     let mut run = Run {
         stage,
-        timeline: Timeline::new(Duration::ZERO),
+        timeline: Timeline::new(Duration::ZERO).by_clock(began),
         planned: BTreeMap::new(),
         armed: Vec::new(),
         failures: Vec::new(),
@@ -117,9 +122,12 @@ impl Run {
                 self.expect(line, condition);
             }
             Command::Explain(node) => self.explain(line, node).await,
+            Command::Explained { node, text } => self.explained(line, node, text).await,
+            Command::RunUntil(time) => self.pass(self.stage.time_to(*time), None).await,
             Command::OnHost { .. }
             | Command::Person(_)
             | Command::Trouble(_)
+            | Command::Prometheus(_)
             | Command::When(..)
             | Command::After(..)
             | Command::BudgetsMayBreak
@@ -133,6 +141,10 @@ impl Run {
         let done = match &line.command {
             Command::OnHost { node, deed } => act::on_host(&self.stage, node, deed),
             Command::Person(wish) => act::person(&self.stage, wish),
+            Command::Prometheus(change) => {
+                act::prometheus(&self.stage, change);
+                Ok(())
+            }
             Command::Trouble(trouble) => {
                 act::trouble(&self.stage, trouble).map(|later| self.let_in_later(line, later))
             }
@@ -153,9 +165,11 @@ impl Run {
                 self.expect(line, condition);
                 Ok(())
             }
-            Command::WaitUntil { .. } | Command::Run(_) | Command::Explain(_) => {
-                Err("this takes time and cannot be planned".to_owned())
-            }
+            Command::WaitUntil { .. }
+            | Command::Run(_)
+            | Command::RunUntil(_)
+            | Command::Explain(_)
+            | Command::Explained { .. } => Err("this takes time and cannot be planned".to_owned()),
         };
         if let Err(why) = done {
             self.fail(line, &why);
@@ -264,6 +278,11 @@ impl Run {
                 self.failures.push(violation.0);
             }
         }
+        for violation in self.stage.judge_commands() {
+            self.timeline
+                .add(Entry::line("!!", violation.0.clone()), &self.stage.names);
+            self.failures.push(violation.0);
+        }
         for thought in self.stage.minds.take() {
             self.timeline.think(thought, &self.stage.names);
         }
@@ -277,6 +296,16 @@ impl Run {
                         .remark(&format!("        | {text}"), &self.stage.names);
                 }
             }
+            Err(why) => self.fail(line, &why),
+        }
+    }
+
+    /// What `explain` says must contain this.
+    async fn explained(&mut self, line: &Line, node: &str, text: &str) {
+        self.take_in(true);
+        match explanation(&self.stage, node).await {
+            Ok(lines) if lines.iter().any(|line| line.contains(text)) => {}
+            Ok(lines) => self.fail(line, &format!("it says: {}", lines.join(" | "))),
             Err(why) => self.fail(line, &why),
         }
     }

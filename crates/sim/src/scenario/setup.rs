@@ -1,22 +1,38 @@
 //! What a script says of its cluster, before `start`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dogwatch_core::limit::Limit;
 use dogwatch_core::reboot::{Config, OnGateTimeout, OnTimeout};
 
 use super::command::Setup;
+use super::policy;
 use super::words::Words;
 use crate::seed::Seed;
 use crate::world::cluster::{Budget, Workload, WorkloadKind};
 
-/// Takes in one line: `cluster`, `workload` or `config`.
+/// What stands before `start`.
+pub(super) const NAMES: [&str; 6] = [
+    "cluster", "workload", "config", "node", "policy", "policies",
+];
+
+/// Takes in one line that stands before `start`.
 pub(super) fn setup(setup: &mut Setup, mut all: Vec<String>) -> Result<(), String> {
     let name = all.remove(0);
     let mut words = Words::new(all);
     match name.as_str() {
         "cluster" => cluster(setup, &mut words)?,
         "workload" => setup.cluster.workloads.push(workload(&mut words)?),
+        "node" => setup.labels.push(node(&mut words)?),
+        "policies" => {
+            words.expect("installed")?;
+            setup.policies_installed = true;
+        }
+        "policy" => {
+            setup.policies_installed = true;
+            setup.policies.push(policy::policy(&mut words)?);
+        }
         _ => config(setup, &mut words)?,
     }
     words.end()
@@ -31,7 +47,19 @@ fn cluster(setup: &mut Setup, words: &mut Words) -> Result<(), String> {
         .map_or(spec.seed, Seed);
     spec.reboot_takes = words.duration("boot")?.unwrap_or(spec.reboot_takes);
     spec.ready_after = words.duration("ready-after")?.unwrap_or(spec.ready_after);
+    setup.start = words.read("start", policy::moment)?;
     Ok(())
+}
+
+/// `node NODE KEY=VALUE…`: its labels.
+fn node(words: &mut Words) -> Result<(String, BTreeMap<String, String>), String> {
+    let node = words.next("the node")?;
+    let labels = words.rest();
+    let labels = labels.iter().map(|label| {
+        let (key, value) = label.split_once('=').ok_or("a value is missing")?;
+        Ok((key.to_owned(), value.to_owned()))
+    });
+    Ok((node, labels.collect::<Result<_, String>>()?))
 }
 
 fn workload(words: &mut Words) -> Result<Workload, String> {
@@ -66,7 +94,6 @@ fn config(setup: &mut Setup, words: &mut Words) -> Result<(), String> {
     let config: &mut Config = &mut setup.config;
     if let Some(limit) = words.read("max-unavailable", str::parse::<Limit>)? {
         config.max_unavailable = limit;
-        setup.max_out = limit.of(usize::try_from(setup.cluster.nodes).unwrap_or(usize::MAX));
     }
     let mut set = |name: &str, value: &mut Duration| -> Result<(), String> {
         *value = words.duration(name)?.unwrap_or(*value);

@@ -4,25 +4,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_api::reboot_policy::{API_VERSION, KIND};
 use dogwatch_core::name::NodeName;
 use http::Method;
-use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use jiff::{SignedDuration, Timestamp, Zoned};
+use serde_json::{Value, json};
 
 use super::command::Setup;
 use super::faults::FaultBox;
 use super::minds::Minds;
 use crate::api::{ApiServer, Options, Reply, Request};
 use crate::chronicle::{Checks, Kind, Names, Observer, PodView, Violation, holder_of};
-use crate::clock::TokioClock;
-use crate::host::{Coordinator, CoordinatorConfig};
+use crate::clock::{Clock as _, TokioClock};
+use crate::host::{Coordinator, CoordinatorConfig, Prometheus};
 use crate::world::Cluster;
 use crate::world::cluster::{BuildError, CONTROLLER_MANAGER, Clients, SCHEDULER, kubelet_user};
 
-/// When every script begins, by the cluster's clock: a Monday.
+/// When a script begins that does not say when, by the cluster's clock: a Monday.
 const EPOCH: &str = "2026-01-05T00:00:00Z";
 /// Where a coordinator looks: in a folder that a boot empties, and in one that it does not.
 const SENTINELS: [&str; 2] = ["/run/reboot-needed", "/var/lib/reboot-needed"];
+/// Where the kind `RebootPolicy` is installed.
+pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+/// Where policies are.
+pub(super) const POLICIES: &str = "/apis/dogwatch.dev/v1alpha1/rebootpolicies";
 /// Who a person is.
 const PERSON: &str = "admin";
 
@@ -49,6 +54,8 @@ pub struct Stage {
     pub cluster: Arc<Cluster>,
     /// The machines.
     pub hosts: BTreeMap<String, Host>,
+    /// What it says of alerts.
+    pub prometheus: Prometheus,
     /// What goes wrong.
     pub faults: FaultBox,
     /// What the coordinators think.
@@ -59,6 +66,7 @@ pub struct Stage {
     pub checks: Checks,
     /// Short names of ids.
     pub names: Names,
+    commands_judged: BTreeMap<String, usize>,
 }
 
 /// A person's change was refused.
@@ -69,10 +77,22 @@ pub struct Refused {
     message: String,
 }
 
+/// Why there is no stage.
+#[derive(Debug, thiserror::Error)]
+pub enum NotBuilt {
+    /// The cluster did not come up.
+    #[error("failed to build the cluster")]
+    Cluster(#[from] BuildError),
+    /// What is to be there before the start was refused.
+    #[error("failed to set the stage")]
+    Refused(#[from] Refused),
+}
+
 impl Stage {
     /// Builds it and waits until the cluster has settled; then the coordinators start.
-    pub async fn build(setup: &Setup) -> Result<Self, BuildError> {
-        let epoch: Timestamp = EPOCH.parse().expect("a time as RFC 3339 has it");
+    pub async fn build(setup: &Setup) -> Result<Self, NotBuilt> {
+        let epoch = || EPOCH.parse().expect("a time as RFC 3339 has it");
+        let epoch: Timestamp = setup.start.as_ref().map_or_else(epoch, Zoned::timestamp);
         let clock = Arc::new(TokioClock::starting_at(epoch));
         let options = Options {
             seed: setup.cluster.seed.0,
@@ -88,14 +108,55 @@ impl Stage {
             clock,
             cluster: Arc::new(cluster),
             hosts: BTreeMap::new(),
+            prometheus: Prometheus::default(),
             faults: FaultBox::default(),
             minds: Minds::default(),
-            checks: Checks::new(setup.max_out),
+            checks: Checks::new(setup.config.clone()),
             names: Names::default(),
+            commands_judged: BTreeMap::new(),
         };
+        stage.prepare(setup)?;
         stage.watch_faults();
         stage.start_coordinators(setup);
         Ok(stage)
+    }
+
+    /// What a person has done before the coordinators come.
+    fn prepare(&self, setup: &Setup) -> Result<(), NotBuilt> {
+        if setup.policies_installed {
+            self.define_policies()?;
+        }
+        for (name, patch) in &setup.policies {
+            self.set_policy(name, patch)?;
+        }
+        for (node, labels) in &setup.labels {
+            let patch = json!({ "metadata": { "labels": labels } });
+            self.person(Method::PATCH, &format!("/api/v1/nodes/{node}"), &patch)?;
+        }
+        Ok(())
+    }
+
+    /// Installs the kind `RebootPolicy`.
+    pub fn define_policies(&self) -> Result<(), Refused> {
+        let definition = dogwatch_api::reboot_policy::crd();
+        self.person(Method::POST, DEFINITIONS, &definition)
+    }
+
+    /// Changes a policy by a JSON merge patch of its `spec`; makes it where there is none.
+    pub fn set_policy(&self, name: &str, patch: &Value) -> Result<(), Refused> {
+        let patch = json!({ "spec": patch });
+        match self.person(Method::PATCH, &format!("{POLICIES}/{name}"), &patch) {
+            Err(refused) if refused.code == 404 => {}
+            done => return done,
+        }
+        let mut policy = patch;
+        if let Some(spec) = policy["spec"].as_object_mut() {
+            spec.retain(|_, value| !value.is_null());
+        }
+        policy["apiVersion"] = API_VERSION.into();
+        policy["kind"] = KIND.into();
+        policy["metadata"] = json!({ "name": name });
+        self.person(Method::POST, POLICIES, &policy)
     }
 
     fn watch_faults(&self) {
@@ -123,6 +184,7 @@ impl Stage {
             sentinels: SENTINELS.map(str::to_owned).into(),
             seed: setup.cluster.seed,
             clock: Arc::clone(&clock) as Arc<_>,
+            prometheus: self.prometheus.clone(),
             watcher: self.minds.of(node.as_str()),
         };
         let kubelet = self
@@ -197,12 +259,29 @@ impl Stage {
 
     /// Takes in what has changed and judges it.
     pub fn look(&mut self) -> Vec<(crate::chronicle::Change, Vec<Violation>)> {
-        let changes = self.observer.take();
+        let (changes, now) = (self.observer.take(), self.clock.now());
         let judge = |change: crate::chronicle::Change| {
-            let broken = self.checks.saw(&change, &self.observer);
+            let broken = self.checks.saw(&change, &self.observer, now);
             (change, broken)
         };
         changes.into_iter().map(judge).collect()
+    }
+
+    /// Judges the reboot commands that were started since the last time.
+    pub fn judge_commands(&mut self) -> Vec<Violation> {
+        let (now, instant) = (self.clock.now(), tokio::time::Instant::now());
+        let mut broken = Vec::new();
+        for (node, host) in &self.hosts {
+            let started = host.coordinator.commands_started();
+            let judged = self.commands_judged.entry(node.clone()).or_default();
+            for moment in &started[*judged..] {
+                let ago = SignedDuration::try_from(instant - *moment).unwrap_or_default();
+                let at = now.saturating_sub(ago).unwrap_or(now);
+                broken.extend(self.checks.command(node, at));
+            }
+            *judged = started.len();
+        }
+        broken
     }
 
     /// Waits until something has changed, or this moment has come.
@@ -217,11 +296,8 @@ impl Stage {
 
     /// How often the node's reboot command was started.
     pub fn commands(&self, node: &str) -> usize {
-        let started = self
-            .hosts
-            .get(node)
-            .map_or(0, |host| host.coordinator.commands_started());
-        usize::try_from(started).unwrap_or(usize::MAX)
+        let host = self.hosts.get(node);
+        host.map_or(0, |host| host.coordinator.commands_started().len())
     }
 
     /// The holder of a lock, by the end of its Lease's name; `None`: there is no such Lease.
@@ -249,9 +325,14 @@ impl Stage {
         }
     }
 
+    /// How long it is until then.
+    pub fn time_to(&self, time: Timestamp) -> Duration {
+        let left = time.duration_since(self.clock.now());
+        Duration::try_from(left).unwrap_or(Duration::ZERO)
+    }
+
     /// The true time so long from now.
     pub fn time_in(&self, time: Duration) -> Timestamp {
-        use crate::clock::Clock as _;
         let span = SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
         self.clock
             .now()

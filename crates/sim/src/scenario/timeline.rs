@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use jiff::Zoned;
 use tokio::time::Instant;
 
 use super::minds::{Minds, Thought};
@@ -22,18 +23,27 @@ pub struct Told {
 
 impl std::fmt::Display for Told {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let line = match (self.at, self.about.as_str()) {
+        f.write_str(&self.line(clock))
+    }
+}
+
+impl Told {
+    /// As a person reads it, with its time written by `stamp`.
+    fn line(&self, stamp: impl Fn(Duration) -> String) -> String {
+        let line = match (self.at.map(stamp), self.about.as_str()) {
             (None, _) => self.text.clone(),
-            (Some(at), "") => format!("{}  {}", clock(at), self.text),
-            (Some(at), about) => format!("{}  {about:<14} {}", clock(at), self.text),
+            (Some(at), "") => format!("{at}  {}", self.text),
+            (Some(at), about) => format!("{at}  {about:<14} {}", self.text),
         };
-        f.write_str(line.trim_end())
+        line.trim_end().to_owned()
     }
 }
 
 /// Gathers what happens at one moment and tells it together.
 pub struct Timeline {
     start: Instant,
+    /// What the clock showed then, where the script says so.
+    began: Option<Zoned>,
     /// How long a moment is.
     length: Duration,
     moment: Instant,
@@ -50,6 +60,7 @@ impl Timeline {
         let now = Instant::now();
         Self {
             start: now,
+            began: None,
             length,
             moment: now,
             entries: Vec::new(),
@@ -57,6 +68,12 @@ impl Timeline {
             told: BTreeMap::new(),
             lines: Vec::new(),
         }
+    }
+
+    /// Tells day and time on a clock that shows `began` at the start.
+    #[must_use]
+    pub fn by_clock(self, began: Option<Zoned>) -> Self {
+        Self { began, ..self }
     }
 
     /// Adds what happens now.
@@ -117,7 +134,14 @@ impl Timeline {
 
     /// Everything, as text.
     pub fn into_text(self) -> String {
-        let lines: Vec<String> = self.lines.iter().map(Told::to_string).collect();
+        let stamp = |passed| match &self.began {
+            None => clock(passed),
+            Some(began) => began
+                .saturating_add(passed)
+                .strftime("%a %H:%M:%S%.3f")
+                .to_string(),
+        };
+        let lines: Vec<String> = self.lines.iter().map(|told| told.line(stamp)).collect();
         let mut text = lines.join("\n");
         text.push('\n');
         text

@@ -6,9 +6,12 @@ use dogwatch_coordinator::agent::facts;
 use dogwatch_core::Now;
 use dogwatch_core::lock::{self, LeaseSeen, LockRecord};
 use dogwatch_core::name::GroupName;
+use dogwatch_core::policy::{self, Allowance, Policies};
 use dogwatch_core::reboot::{self, Action, CommandSeen, NodePatch, Phase, RecordChange};
 
 use super::{Event, Rollout, SHUTDOWN, UNCALLED};
+use crate::plan::machine::Machine;
+use crate::plan::slots::{Leaving, Place};
 
 impl Rollout<'_> {
     pub(super) fn done(&mut self, number: usize, action: &Action) {
@@ -40,9 +43,15 @@ impl Rollout<'_> {
             .record()
             .filter(|record| record.phase == Phase::Waiting && machine.object.waiting_label);
         if let Some(since) = waits.map(|record| record.since) {
-            let place = (machine.is_control_plane(), since, machine.me.clone());
+            let place = place(machine, since);
             let group = machine.group.clone();
             self.slots.wait(&group, place);
+        }
+        if machine
+            .record()
+            .is_some_and(|record| record.phase == Phase::Draining)
+        {
+            self.began(number, now);
         }
         if matches!(patch.record, RecordChange::Remove) {
             self.finished(number);
@@ -68,13 +77,24 @@ impl Rollout<'_> {
         }
     }
 
+    /// In which window.
+    fn began(&mut self, number: usize, now: Now) {
+        let machine = &self.machines[number];
+        let policies = Policies::Known(self.plan.policies.clone());
+        let rule = machine.rule(&self.config);
+        let leave = policy::still_allowed(&policies, rule.policy, now.wall);
+        if let Allowance::Yes { until: Some(end) } = leave {
+            self.windows.entry(rule.group).or_default().insert(end);
+        }
+    }
+
     pub(super) fn won(&mut self, number: usize) {
         let machine = &mut self.machines[number];
         machine.won_at = Some(self.now);
         let Some(record) = machine.object.record.get() else {
             return;
         };
-        let place = (machine.is_control_plane(), record.since, machine.me.clone());
+        let place = place(machine, record.since);
         let group = machine.group.clone();
         let since = record.since;
         self.slots.no_longer_waits(&group, &place);
@@ -95,7 +115,13 @@ impl Rollout<'_> {
         let now = self.time();
         let me = self.machines[number].me.clone();
         let group = self.machines[number].group.clone();
-        let Some(free) = self.slots.release(&me, over_budget, self.now) else {
+        let zone = self.machines[number].zone();
+        let leaving = if over_budget {
+            Leaving::OverBudget
+        } else {
+            Leaving::Done { zone }
+        };
+        let Some(free) = self.slots.release(&me, &leaving, self.now) else {
             return;
         };
         for called in &free.hint {
@@ -122,10 +148,17 @@ impl Rollout<'_> {
     }
 
     pub(super) fn uncalled(&mut self, group: &GroupName, slot: u32, version: &str) {
-        if !self.slots.still_free(group, slot, version) {
+        let waiters = self.slots.waiters(group);
+        // While the policy gives no leave nobody takes it; when it does they all come by themselves.
+        let leave = waiters.first().is_some_and(|waiter| {
+            let machine = &self.machines[self.numbers[waiter]];
+            let leave = machine.leave(&self.config, self.time());
+            matches!(leave, Allowance::Yes { .. })
+        });
+        if !leave || !self.slots.still_free(group, slot, version) {
             return;
         }
-        for waiter in self.slots.waiters(group) {
+        for waiter in waiters {
             self.turn(self.numbers[&waiter]);
         }
         if !self.slots.waiters(group).is_empty() {
@@ -182,15 +215,31 @@ impl Rollout<'_> {
             return;
         };
         let name = machine.object.name.as_str();
-        self.result
-            .longest_wait
-            .longer(name, won.saturating_sub(wanted));
+        let waited = won.saturating_sub(wanted);
+        self.result.longest_wait.longer(name, waited);
         self.result
             .longest_out
             .longer(name, self.now.saturating_sub(won));
-        self.waits.push(won.saturating_sub(wanted));
+        self.waits
+            .entry(machine.group.clone())
+            .or_default()
+            .push(waited);
+        if let Some(group) = self.groups.get_mut(&machine.group) {
+            group.rebooted += 1;
+            group.took = self.now;
+            group.longest_wait.longer(name, waited);
+        }
         self.result.rebooted += 1;
         self.result.took = self.now;
         self.left -= 1;
+    }
+}
+
+fn place(machine: &Machine, since: jiff::Timestamp) -> Place {
+    Place {
+        control_plane: machine.is_control_plane(),
+        since,
+        holder: machine.me.clone(),
+        zone: machine.zone(),
     }
 }

@@ -95,11 +95,7 @@ impl Rollout<'_> {
     }
 
     pub(super) fn members(&self, group: &GroupName) -> u32 {
-        if *group == GroupName::control_plane() {
-            self.plan.control_plane
-        } else {
-            self.plan.nodes
-        }
+        self.groups.get(group).map_or(0, |group| group.nodes)
     }
 
     /// Who else is out. Members that are in service change nothing, so only the others are named.

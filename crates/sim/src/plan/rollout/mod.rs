@@ -9,15 +9,18 @@ use std::time::Duration;
 
 use dogwatch_coordinator::agent::facts::Fact;
 use dogwatch_core::Now;
+use dogwatch_core::decision::Wake;
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::name::GroupName;
+use dogwatch_core::policy::Allowance;
 use dogwatch_core::reboot::{self, Action, Config, Look};
+use jiff::Timestamp;
 
-use self::setup::{config, empty, machines, time};
+use self::setup::{config, empty, groups, machines, time};
 use super::machine::Machine;
 use super::queue::Queue;
 use super::slots::Slots;
-use super::{Outcome, Plan};
+use super::{GroupOutcome, Outcome, Plan};
 
 /// How long the loop gathers news before it tells them.
 const SAY_AFTER: Duration = Duration::from_millis(30);
@@ -25,6 +28,8 @@ const SAY_AFTER: Duration = Duration::from_millis(30);
 const SHUTDOWN: Duration = Duration::from_secs(2);
 /// When everybody who waits looks at a Lease that nobody who was called has taken.
 const UNCALLED: Duration = Duration::from_secs(1);
+/// What a decision says it wakes up for that waits for a pause to end or a window to open.
+const AWAITS_LEAVE: &str = "the policy to allow it";
 /// A watch is renewed so often.
 const WATCH_LIFETIME: Duration = Duration::from_secs(290);
 
@@ -72,7 +77,10 @@ struct Rollout<'a> {
     slots: Slots,
     queue: Queue<Event>,
     out: BTreeMap<GroupName, BTreeSet<usize>>,
-    waits: Vec<Duration>,
+    groups: BTreeMap<GroupName, GroupOutcome>,
+    waits: BTreeMap<GroupName, Vec<Duration>>,
+    /// The windows in which each group began something, by their ends.
+    windows: BTreeMap<GroupName, BTreeSet<Timestamp>>,
     left: usize,
     result: Outcome,
 }
@@ -85,9 +93,11 @@ impl<'a> Rollout<'a> {
             .enumerate()
             .map(|(n, machine)| (machine.me.clone(), n))
             .collect();
+        let config = config(plan);
         let mut rollout = Self {
             plan,
-            config: config(plan),
+            groups: groups(&machines, &config),
+            config,
             now: Duration::ZERO,
             left: machines.len(),
             machines,
@@ -95,7 +105,8 @@ impl<'a> Rollout<'a> {
             slots: Slots::default(),
             queue: Queue::default(),
             out: BTreeMap::new(),
-            waits: Vec::new(),
+            waits: BTreeMap::new(),
+            windows: BTreeMap::new(),
             result: empty(plan),
         };
         rollout.arrive();
@@ -118,7 +129,7 @@ impl<'a> Rollout<'a> {
     }
 
     fn time(&self) -> Now {
-        time(self.now)
+        time(self.plan.start, self.now)
     }
 
     fn count(&mut self, what: &'static str, calls: u64) {
@@ -192,10 +203,20 @@ impl<'a> Rollout<'a> {
             self.queue.put(self.now + SAY_AFTER, Event::Say(number));
         }
         if let Some(wake) = &decision.wake {
+            let at = self.wake_at(number, wake);
             let generation = self.machines[number].generation;
             self.queue
-                .put(wake.at.max(self.now), Event::Wake(number, generation));
+                .put(at.max(self.now), Event::Wake(number, generation));
         }
+    }
+
+    /// Who waits for leave looks at the clock every few minutes, for it may be set; not here.
+    fn wake_at(&self, number: usize, wake: &Wake) -> Duration {
+        if wake.why != AWAITS_LEAVE {
+            return wake.at;
+        }
+        let comes = self.machines[number].leave_comes(&self.config, self.time());
+        comes.unwrap_or(wake.at)
     }
 
     /// Keeps the set of those that are out of service.
@@ -208,6 +229,9 @@ impl<'a> Rollout<'a> {
             out.insert(number);
         }
         let most = u32::try_from(out.len()).unwrap_or(u32::MAX);
+        if let Some(group) = self.groups.get_mut(&machine.group) {
+            group.most_out = group.most_out.max(most);
+        }
         let record = if machine.is_control_plane() {
             &mut self.result.most_control_plane_out
         } else {
@@ -217,15 +241,38 @@ impl<'a> Rollout<'a> {
     }
 
     fn outcome(mut self) -> Outcome {
-        self.waits.sort();
-        self.result.median_wait = self
-            .waits
-            .get(self.waits.len() / 2)
-            .copied()
-            .unwrap_or_default();
+        let mut all: Vec<Duration> = self.waits.values().flatten().copied().collect();
+        self.result.median_wait = median(&mut all);
+        let held_up = self.held_up();
+        for (name, mut group) in std::mem::take(&mut self.groups) {
+            group.median_wait = median(self.waits.entry(name.clone()).or_default());
+            let windows = self.windows.get(&name).map_or(0, BTreeSet::len);
+            let windows = u32::try_from(windows).unwrap_or(u32::MAX);
+            group.windows = group.windows.map(|_| windows);
+            group.held_up = held_up.get(&name).cloned();
+            self.result.groups.push(group);
+        }
         let nodes = u64::try_from(self.machines.len()).unwrap_or(u64::MAX);
         let renewals = nodes * (self.now.as_secs() / WATCH_LIFETIME.as_secs());
         self.count("renew watches", renewals);
         self.result
     }
+
+    /// Why the first of each group that never got there does not begin.
+    fn held_up(&self) -> BTreeMap<GroupName, String> {
+        let now = self.time();
+        let mut held_up = BTreeMap::new();
+        let waiting = self.machines.iter();
+        for machine in waiting.filter(|machine| machine.record().is_some()) {
+            if let Allowance::No { message, .. } = machine.leave(&self.config, now) {
+                held_up.entry(machine.group.clone()).or_insert(message);
+            }
+        }
+        held_up
+    }
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
 }

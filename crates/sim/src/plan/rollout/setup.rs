@@ -1,33 +1,65 @@
 //! How a rollout begins.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_api::label;
 use dogwatch_core::Now;
-use dogwatch_core::name::NodeName;
+use dogwatch_core::name::{GroupName, NodeName};
+use dogwatch_core::policy::Policies;
 use dogwatch_core::reboot::Config;
 use jiff::Timestamp;
 
 use crate::plan::machine::Machine;
-use crate::plan::{Calls, Outcome, Plan, Stretch};
+use crate::plan::{Calls, GroupOutcome, Outcome, Plan, Stretch};
 
-pub(super) fn time(now: Duration) -> Now {
+pub(super) fn time(start: Timestamp, now: Duration) -> Now {
     let seconds = jiff::SignedDuration::try_from(now).unwrap_or(jiff::SignedDuration::MAX);
-    let wall = Timestamp::UNIX_EPOCH
-        .checked_add(seconds)
-        .unwrap_or(Timestamp::MAX);
+    let wall = start.checked_add(seconds).unwrap_or(Timestamp::MAX);
     Now { wall, mono: now }
 }
 
 pub(super) fn machines(plan: &Plan) -> Vec<Machine> {
-    let machine = |kind: &str, number: u32, control_plane: bool| {
-        let name =
-            NodeName::new(format!("{kind}-{number:04}")).expect("letters, digits and a dash");
+    let policies = Arc::new(Policies::Known(plan.policies.clone()));
+    let machine = |kind: &str, number: u32, labels: BTreeMap<String, String>| {
+        let name = NodeName::new(format!("{kind}-{number:04}")).expect("a name, a dash and digits");
         let stream = plan.seed.stream(&format!("machine/{name}"));
-        Machine::new(name, control_plane, stream, plan.spread_percent)
+        Machine::new(name, labels, &policies, stream, plan.spread_percent)
     };
-    let workers = (1..=plan.nodes).map(|number| machine("node", number, false));
-    let masters = (1..=plan.control_plane).map(|number| machine("control", number, true));
-    workers.chain(masters).collect()
+    let workers = (1..=plan.nodes).map(|number| machine("node", number, BTreeMap::new()));
+    let labelled = plan.groups.iter().flat_map(|group| {
+        let one = |number| machine(group.name.as_str(), number, group.labels.clone());
+        (1..=group.count).map(one)
+    });
+    let role = BTreeMap::from([(label::CONTROL_PLANE.to_owned(), String::new())]);
+    let masters = (1..=plan.control_plane).map(|number| machine("control", number, role.clone()));
+    workers.chain(labelled).chain(masters).collect()
+}
+
+/// The groups with their sizes and budgets, by name.
+pub(super) fn groups(machines: &[Machine], flags: &Config) -> BTreeMap<GroupName, GroupOutcome> {
+    let mut groups: BTreeMap<GroupName, GroupOutcome> = BTreeMap::new();
+    for machine in machines {
+        let known = groups.entry(machine.group.clone()).or_default();
+        known.nodes += 1;
+    }
+    for machine in machines {
+        let rule = machine.rule(flags);
+        let Some(known) = groups
+            .get_mut(&rule.group)
+            .filter(|known| known.budget == 0)
+        else {
+            continue;
+        };
+        let members = usize::try_from(known.nodes).unwrap_or(usize::MAX);
+        let budget = rule.config.max_unavailable.of(members);
+        known.group = rule.group.to_string();
+        known.budget = u32::try_from(budget).unwrap_or(u32::MAX);
+        let windows = rule.policy.filter(|policy| !policy.windows.is_empty());
+        known.windows = windows.map(|_| 0);
+    }
+    groups
 }
 
 pub(super) fn config(plan: &Plan) -> Config {
@@ -54,5 +86,6 @@ pub(super) fn empty(plan: &Plan) -> Outcome {
         worst_inversion: Duration::ZERO,
         calls: Calls::default(),
         decisions: 0,
+        groups: Vec::new(),
     }
 }

@@ -1,9 +1,17 @@
 //! Whether the promises held: judged by what stood on the objects, at every change.
 
+mod leave;
+mod out;
+mod past;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use dogwatch_core::reboot::Phase;
+use dogwatch_core::policy::Policy;
+use dogwatch_core::reboot::{Config, Phase};
+use jiff::{SignedDuration, Timestamp};
 
+use self::leave::Leave;
+use self::out::Out;
 use super::object::{NodeView, budget_shortage};
 use super::observer::{Change, Kind, Observer};
 
@@ -14,42 +22,62 @@ pub struct Violation(pub String);
 /// What is counted and judged from the first change to the last.
 #[derive(Debug)]
 pub struct Checks {
-    max_out: usize,
     /// Whether pods may fall below their budgets: where a drain deletes.
     pub budgets_may_break: bool,
-    most_out: BTreeMap<&'static str, usize>,
+    leave: Leave,
+    out: Out,
     boots: BTreeMap<String, BTreeSet<String>>,
     foreign_cordons: BTreeSet<String>,
     violations: Vec<Violation>,
 }
 
 impl Checks {
-    /// At most so many nodes of a group may be out on Dogwatch's account.
-    pub fn new(max_out: usize) -> Self {
+    /// Of coordinators with these flags.
+    pub fn new(flags: Config) -> Self {
         Self {
-            max_out,
             budgets_may_break: false,
-            most_out: BTreeMap::new(),
+            leave: Leave::under(flags),
+            out: Out::default(),
             boots: BTreeMap::new(),
             foreign_cordons: BTreeSet::new(),
             violations: Vec::new(),
         }
     }
 
-    /// Another limit from now on.
-    pub fn allow(&mut self, max_out: usize) {
-        self.max_out = max_out;
+    /// How old a coordinator's view of policies and labels may be, and how far its clock off, before
+    /// what it does is held against them. Zero until it is set.
+    pub fn forgive(&mut self, slack: SignedDuration) {
+        self.leave.slack = slack;
     }
 
-    /// Judges one change; `now` is the cluster after it, and perhaps after later ones.
-    pub fn saw(&mut self, change: &Change, now: &Observer) -> Vec<Violation> {
+    /// Judges one change that came at `at`; `now` is the cluster after it, and perhaps after later
+    /// ones.
+    pub fn saw(&mut self, change: &Change, now: &Observer, at: Timestamp) -> Vec<Violation> {
         let before = self.violations.len();
         match change.kind {
-            Kind::Node => self.node(change, now),
+            Kind::Node => self.node(change, now, at),
             Kind::Budget => self.budget(change),
-            Kind::Pod | Kind::Lease | Kind::Event => {}
+            Kind::Policy => self.policies(now, at),
+            Kind::Lease => {
+                let (before, after) = (change.before.as_ref(), change.after.as_ref());
+                self.out.saw_lease(&change.name, before, after);
+                self.count(now);
+            }
+            Kind::Pod | Kind::Event | Kind::Definition => {}
         }
         self.violations[before..].to_vec()
+    }
+
+    /// Judges the start of a node's reboot command at `at`.
+    pub fn command(&mut self, node: &str, at: Timestamp) -> Option<Violation> {
+        let why = self.leave.to_go_on(node, at)?;
+        self.broken(format!("{node}'s reboot command was started: {why}"));
+        self.violations.last().cloned()
+    }
+
+    /// The policies that stand now.
+    pub fn policies_now(&self) -> &dogwatch_core::policy::Policies {
+        self.leave.policies()
     }
 
     /// How many boots of a node were seen after its first.
@@ -59,14 +87,9 @@ impl Checks {
             .map_or(0, |boots| boots.len().saturating_sub(1))
     }
 
-    /// How many nodes of a group were out at the same time, at most.
-    pub fn most_out(&self, group: &str) -> usize {
-        self.most_out.get(group).copied().unwrap_or(0)
-    }
-
     /// Every group in which a node was out, with how many at most.
-    pub fn groups(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        self.most_out.iter().map(|(group, most)| (*group, *most))
+    pub fn groups(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.out.most()
     }
 
     /// Everything that was broken.
@@ -78,40 +101,43 @@ impl Checks {
         self.violations.push(Violation(text));
     }
 
-    fn node(&mut self, change: &Change, now: &Observer) {
+    fn node(&mut self, change: &Change, now: &Observer, at: Timestamp) {
         let before = change.before.as_ref().map(NodeView::of);
         let after = change.after.as_ref().map(NodeView::of);
         self.cordon(&change.name, before.as_ref(), after.as_ref());
         if let Some(after) = &after {
+            self.leave.saw_labels(at, &change.name, &after.labels);
             self.boot(&change.name, before.as_ref(), after);
+            self.begin(&change.name, before.as_ref(), after, at);
         }
-        self.out(now);
+        self.count(now);
+    }
+
+    fn policies(&mut self, now: &Observer, at: Timestamp) {
+        let all = now.all(Kind::Policy);
+        let all: Vec<Policy> = all
+            .map(|(name, policy)| dogwatch_k8s::policy::convert(name, &policy["spec"]))
+            .collect();
+        self.leave.saw_policies(at, all);
+        self.count(now);
     }
 
     /// S1, over the whole cluster.
-    fn out(&mut self, now: &Observer) {
-        let mut out: BTreeMap<&'static str, Vec<&str>> = BTreeMap::new();
-        for (name, node) in now.all(Kind::Node) {
-            let node = NodeView::of(node);
-            if node.is_out_by_us() {
-                out.entry(node.group()).or_default().push(name);
-            }
+    fn count(&mut self, now: &Observer) {
+        for text in self.out.look(now, &self.leave) {
+            self.broken(text);
         }
-        for (group, nodes) in out {
-            let most = self.most_out.entry(group).or_default();
-            let more = nodes.len() > *most;
-            *most = nodes.len().max(*most);
-            let max = if group == "control-plane" {
-                1
-            } else {
-                self.max_out
-            };
-            if more && nodes.len() > max {
-                self.broken(format!(
-                    "{} are out of service at the same time, {max} may be",
-                    nodes.join(" and ")
-                ));
-            }
+    }
+
+    /// Nothing begins that the policy does not allow.
+    fn begin(&mut self, name: &str, before: Option<&NodeView>, after: &NodeView, at: Timestamp) {
+        let phase = |node: &NodeView| node.record.as_ref().map(|record| record.phase);
+        let drains = |node: &NodeView| phase(node) == Some(Phase::Draining);
+        let Some(before) = before.filter(|before| drains(after) && !drains(before)) else {
+            return;
+        };
+        if let Some(why) = self.leave.to_begin(name, before, at) {
+            self.broken(format!("{name} began: {why}"));
         }
     }
 

@@ -1,0 +1,245 @@
+//! A policy in short words.
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZoneDatabase;
+use jiff::{Timestamp, Zoned};
+use serde_json::{Map, Value, json};
+
+use super::words::Words;
+
+/// Reads `NAME [nodes=…] [max=…] …`: the name, and a JSON merge patch of the `spec`.
+pub(super) fn policy(words: &mut Words) -> Result<(String, Value), String> {
+    let name = words.next("the policy's name")?;
+    let mut spec = Map::new();
+    let mut set = |field: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            put(&mut spec, field, value);
+        }
+    };
+    set("nodeSelector", words.read("nodes", selector)?);
+    set("priority", words.read("priority", number)?);
+    set("maxUnavailable", words.option("max").map(limit));
+    set("topologyKey", words.option("zones").map(text));
+    set("minInterval", words.option("min-interval").map(text));
+    set("windows", windows(words)?);
+    set("paused", paused(words)?);
+    set("gates", gates(words)?);
+    for (word, field) in TEXTS {
+        set(field, words.option(word).map(text));
+    }
+    set("reboot.attempts", words.read("reboot-attempts", number)?);
+    set("drain.exclude", words.read("exclude", selector)?);
+    set("return.gates", words.option("return-gates").map(list));
+    Ok((name, Value::Object(spec)))
+}
+
+/// Words whose value is the field's.
+const TEXTS: [(&str, &str); 6] = [
+    ("drain-timeout", "drain.timeout"),
+    ("on-drain-timeout", "drain.onTimeout"),
+    ("reboot-timeout", "reboot.timeout"),
+    ("settle", "return.settle"),
+    ("gate-timeout", "return.gateTimeout"),
+    ("on-gate-timeout", "return.onGateTimeout"),
+];
+
+fn put(spec: &mut Map<String, Value>, field: &str, value: Value) {
+    match field.split_once('.') {
+        None => spec.insert(field.to_owned(), value),
+        Some((outer, inner)) => spec
+            .entry(outer)
+            .or_insert_with(|| json!({}))
+            .as_object_mut()
+            .expect("only objects are put there")
+            .insert(inner.to_owned(), value),
+    };
+}
+
+/// `none` takes a field away.
+fn text(word: String) -> Value {
+    if word == "none" {
+        Value::Null
+    } else {
+        word.into()
+    }
+}
+
+fn limit(word: String) -> Value {
+    word.parse::<u32>().map_or_else(|_| text(word), Value::from)
+}
+
+fn number(word: &str) -> Result<Value, String> {
+    if word == "none" {
+        return Ok(Value::Null);
+    }
+    let number: i32 = word.parse().map_err(|_| format!("{word:?} is no number"))?;
+    Ok(number.into())
+}
+
+fn list(word: String) -> Value {
+    match word.as_str() {
+        "all" => Value::Null,
+        "none" => json!([]),
+        names => names.split(',').collect(),
+    }
+}
+
+/// `all`, or `KEY=VALUE,KEY` : labels with that value, labels that are there.
+pub(super) fn selector(word: &str) -> Result<Value, String> {
+    if word == "none" {
+        return Ok(Value::Null);
+    }
+    let (mut labels, mut there) = (Map::new(), Vec::new());
+    for part in word.split(',').filter(|_| word != "all") {
+        match part.split_once('=') {
+            Some((key, value)) => {
+                labels.insert(key.to_owned(), value.into());
+            }
+            None if part.is_empty() => return Err(format!("{word:?} is no selector")),
+            None => there.push(json!({ "key": part, "operator": "Exists" })),
+        }
+    }
+    let mut selector = Map::new();
+    selector.extend((!labels.is_empty()).then(|| ("matchLabels".to_owned(), labels.into())));
+    selector.extend((!there.is_empty()).then(|| ("matchExpressions".to_owned(), there.into())));
+    Ok(selector.into())
+}
+
+fn windows(words: &mut Words) -> Result<Option<Value>, String> {
+    let mut windows = Vec::new();
+    while let Some(word) = words.option("window") {
+        if word == "none" {
+            return Ok(Some(Value::Null));
+        }
+        windows.push(window(&word)?);
+    }
+    Ok((!windows.is_empty()).then(|| windows.into()))
+}
+
+/// `[Mon,Tue|FREQ=…] [HH:MM-HH:MM] [ZONE] [except=DATE,DATE]`.
+fn window(text: &str) -> Result<Value, String> {
+    let mut window = Map::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let times = word
+            .split_once('-')
+            .filter(|(start, _)| start.contains(':'));
+        let (field, value): (&str, Value) = if let Some((start, end)) = times {
+            window.insert("end".into(), end.into());
+            ("start", start.into())
+        } else if word.starts_with("FREQ=") {
+            ("rrule", word.into())
+        } else if let Some(dates) = word.strip_prefix("except=") {
+            ("excludedDates", dates.split(',').collect())
+        } else if word.contains('/') || word == "UTC" {
+            ("timeZone", word.into())
+        } else {
+            ("days", word.split(',').collect())
+        };
+        if window.insert(field.into(), value).is_some() {
+            return Err(format!("{field} twice in window {text:?}"));
+        }
+    }
+    Ok(window.into())
+}
+
+/// `paused=REASON [until=TIME]`.
+fn paused(words: &mut Words) -> Result<Option<Value>, String> {
+    let Some(reason) = words.option("paused") else {
+        return Ok(None);
+    };
+    if reason == "none" {
+        return Ok(Some(Value::Null));
+    }
+    let mut paused = json!({ "reason": reason, "until": null });
+    if let Some(until) = words.read("until", moment)? {
+        paused["until"] = until.timestamp().to_string().into();
+    }
+    Ok(Some(paused))
+}
+
+/// `gate-pods=SELECTOR`, `gate-query=QUERY`, `gate-alerts=all|firing|only:A|B|ignore:A|B`, each as
+/// often as wanted; `gates=none` takes all away.
+fn gates(words: &mut Words) -> Result<Option<Value>, String> {
+    if words.option("gates").is_some_and(|word| word == "none") {
+        return Ok(Some(Value::Null));
+    }
+    let url = "http://prometheus.monitoring.svc:9090";
+    let mut gates = Vec::new();
+    while let Some(pods) = words.read("gate-pods", selector)? {
+        gates.push(json!({ "pods": { "selector": pods } }));
+    }
+    while let Some(query) = words.option("gate-query") {
+        gates.push(json!({ "prometheus": { "url": url, "query": query } }));
+    }
+    while let Some(alerts) = words.option("gate-alerts") {
+        let alerts = match alerts.split_once(':') {
+            Some(("only", names)) => json!({ "only": names }),
+            Some(("ignore", names)) => json!({ "ignore": names }),
+            None if alerts == "all" => json!({}),
+            None if alerts == "firing" => json!({ "firingOnly": true }),
+            Some(_) | None => return Err(format!("gate-alerts={alerts} is no alert filter")),
+        };
+        gates.push(json!({ "prometheus": { "url": url, "alerts": alerts } }));
+    }
+    Ok((!gates.is_empty()).then(|| gates.into()))
+}
+
+/// A moment: `2026-03-29 01:30 Europe/Berlin`, or as RFC 3339 has it.
+pub(super) fn moment(text: &str) -> Result<Zoned, String> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(time.to_zoned(jiff::tz::TimeZone::UTC));
+    }
+    let bad = || format!("{text:?} is no moment: write it like \"2026-03-29 01:30 Europe/Berlin\"");
+    let (time, zone) = text.rsplit_once(' ').ok_or_else(bad)?;
+    let time: DateTime = time.parse().map_err(|_| bad())?;
+    let zone = TimeZoneDatabase::bundled().get(zone).map_err(|_| bad())?;
+    time.to_zoned(zone).map_err(|_| bad())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::words::split;
+
+    fn spec(line: &str) -> Value {
+        let mut words = Words::new(split(line).unwrap());
+        let (name, spec) = policy(&mut words).unwrap();
+        words.end().unwrap();
+        assert_eq!(name, "p");
+        spec
+    }
+
+    #[test]
+    fn short_words_say_what_the_fields_say() {
+        let spec = spec(
+            "p nodes=team=a,gpu max=50% window=\"Fri,Sat 22:00-04:00 Europe/Berlin\" window=\"FREQ=MONTHLY;BYDAY=2TU except=2026-12-24\" \
+             paused=\"a freeze\" until=\"2026-03-29 03:00 Europe/Berlin\" settle=5s return-gates=Volumes gate-pods=app=ci gate-alerts=only:A|B",
+        );
+        let expected = json!({
+            "nodeSelector": { "matchLabels": { "team": "a" }, "matchExpressions": [{ "key": "gpu", "operator": "Exists" }] },
+            "maxUnavailable": "50%",
+            "windows": [
+                { "days": ["Fri", "Sat"], "start": "22:00", "end": "04:00", "timeZone": "Europe/Berlin" },
+                { "rrule": "FREQ=MONTHLY;BYDAY=2TU", "excludedDates": ["2026-12-24"] },
+            ],
+            "paused": { "reason": "a freeze", "until": "2026-03-29T01:00:00Z" },
+            "return": { "settle": "5s", "gates": ["Volumes"] },
+            "gates": [
+                { "pods": { "selector": { "matchLabels": { "app": "ci" } } } },
+                { "prometheus": { "url": "http://prometheus.monitoring.svc:9090", "alerts": { "only": "A|B" } } },
+            ],
+        });
+        assert_eq!(spec, expected);
+        let policy = dogwatch_k8s::policy::convert("p", &spec);
+        assert_eq!(policy.problems, Vec::<String>::new());
+    }
+
+    #[test]
+    fn none_takes_a_field_away() {
+        let spec = spec("p window=none paused=none max=none gates=none return-gates=none");
+        let expected = json!({
+            "windows": null, "paused": null, "maxUnavailable": null, "gates": null, "return": { "gates": [] },
+        });
+        assert_eq!(spec, expected);
+    }
+}
