@@ -1,13 +1,21 @@
 //! `dogwatch simulate`: how long would this rollout take?
 
-use std::io::{self, IsTerminal as _, Write};
+mod given;
+mod show;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
 use std::time::Duration;
+
+use clap::builder::ArgPredicate;
 
 use dogwatch_core::duration::{format, parse};
 use dogwatch_core::limit::Limit;
-use dogwatch_sim::plan::{self, Outcome, Plan};
+use dogwatch_sim::plan::{self, NodeGroup, Outcome, Plan};
 use dogwatch_sim::seed::Seed;
-use serde_json::json;
+use jiff::Timestamp;
+
+use self::show::{document, table, whole};
 
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Format};
@@ -16,8 +24,20 @@ use crate::output::{self, Format};
 #[derive(Debug, clap::Args)]
 pub struct SimulateArgs {
     /// Nodes, without the control plane
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 100, default_value_if("node_group", ArgPredicate::IsPresent, "0"), value_parser = clap::value_parser!(u32).range(0..=100_000))]
     nodes: u32,
+
+    /// Nodes with labels, NAME-0001 and so on, which policies select by; without --nodes there are no others (repeatable)
+    #[arg(long, value_name = "NAME=COUNT[,LABEL=VALUE]...", value_parser = given::node_group)]
+    node_group: Vec<NodeGroup>,
+
+    /// A file with RebootPolicies in YAML; where they are silent the other flags rule (repeatable)
+    #[arg(long, value_name = "FILE")]
+    policy: Vec<PathBuf>,
+
+    /// When it begins, for windows and pauses: 2026-03-27T18:00:00Z, or 2026-03-27T18:00[Europe/Berlin]; now if there is a policy
+    #[arg(long, value_name = "TIME", value_parser = given::moment)]
+    start: Option<Timestamp>,
 
     /// Control-plane nodes; they reboot one at a time
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=100))]
@@ -72,8 +92,8 @@ pub struct SimulateArgs {
 
 /// Plays the rollout and prints what it comes to. No cluster is touched.
 pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
-    let plan = args.plan();
-    let all = plan.nodes + plan.control_plane;
+    let plan = args.plan()?;
+    let all = plan.all_nodes();
     let terminal = io::stderr().is_terminal();
     let outcome = plan::run_watched(&plan, &mut |done, at| {
         if terminal && done % 50 == 0 {
@@ -99,9 +119,18 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
 }
 
 impl SimulateArgs {
-    fn plan(&self) -> Plan {
-        Plan {
+    fn plan(&self) -> Result<Plan, Failure> {
+        let policies = given::policies(&self.policy)?;
+        let begins = match self.start {
+            Some(start) => start,
+            None if policies.is_empty() => Timestamp::UNIX_EPOCH,
+            None => Timestamp::now(),
+        };
+        Ok(Plan {
             nodes: self.nodes,
+            groups: self.node_group.clone(),
+            policies,
+            start: begins,
             control_plane: self.control_plane,
             max_unavailable: self.max_unavailable,
             reboot_time: self.reboot_time,
@@ -112,90 +141,25 @@ impl SimulateArgs {
             arrival: self.arrival,
             api_latency: self.api_latency,
             seed: Seed(self.seed),
-            ..Plan::default()
-        }
+        })
     }
-}
-
-fn table(out: &mut impl Write, plan: &Plan, outcome: &Outcome, wide: bool) -> io::Result<()> {
-    let time = |time| format(whole(time));
-    writeln!(
-        out,
-        "{} nodes and {} control-plane nodes, {} out at once",
-        plan.nodes, plan.control_plane, outcome.budget
-    )?;
-    writeln!(out)?;
-    writeln!(out, "the rollout takes        {}", time(outcome.took))?;
-    writeln!(
-        out,
-        "longest wait             {} ({})",
-        time(outcome.longest_wait.time),
-        outcome.longest_wait.node
-    )?;
-    writeln!(
-        out,
-        "median wait              {}",
-        time(outcome.median_wait)
-    )?;
-    writeln!(
-        out,
-        "longest out of service   {} ({})",
-        time(outcome.longest_out.time),
-        outcome.longest_out.node
-    )?;
-    writeln!(
-        out,
-        "most out at once         {} of {}, control plane {} of 1",
-        outcome.most_out, outcome.budget, outcome.most_control_plane_out
-    )?;
-    writeln!(
-        out,
-        "served before an earlier one by {} at most",
-        time(outcome.worst_inversion)
-    )?;
-    writeln!(
-        out,
-        "calls to the API server  {} ({:.1} a second)",
-        outcome.calls.total(),
-        rate(outcome)
-    )?;
-    if wide {
-        for (what, calls) in outcome.calls.by_kind() {
-            writeln!(out, "  {what:<23}{calls}")?;
-        }
-    }
-    Ok(())
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-fn rate(outcome: &Outcome) -> f64 {
-    outcome.calls.total() as f64 / outcome.took.as_secs_f64().max(1.0)
-}
-
-fn document(outcome: &Outcome) -> serde_json::Value {
-    let calls: serde_json::Map<String, serde_json::Value> = outcome
-        .calls
-        .by_kind()
-        .map(|(what, calls)| (what.to_owned(), calls.into()))
-        .collect();
-    json!({
-        "tookSeconds": outcome.took.as_secs_f64(),
-        "rebooted": outcome.rebooted,
-        "longestWait": { "node": outcome.longest_wait.node, "seconds": outcome.longest_wait.time.as_secs_f64() },
-        "medianWaitSeconds": outcome.median_wait.as_secs_f64(),
-        "longestOut": { "node": outcome.longest_out.node, "seconds": outcome.longest_out.time.as_secs_f64() },
-        "mostOut": outcome.most_out,
-        "mostControlPlaneOut": outcome.most_control_plane_out,
-        "budget": outcome.budget,
-        "worstInversionSeconds": outcome.worst_inversion.as_secs_f64(),
-        "calls": calls,
-        "callsTotal": outcome.calls.total(),
-    })
 }
 
 /// A plan that broke its own promise is a defect of ours, and ends as one.
 fn kept(plan: &Plan, outcome: &Outcome) -> Result<(), Failure> {
-    let all = plan.nodes + plan.control_plane;
+    let all = plan.all_nodes();
+    let mut held_up = outcome
+        .groups
+        .iter()
+        .filter(|group| group.rebooted < group.nodes);
+    if let Some((group, why)) = held_up.find_map(|group| Some((group, group.held_up.as_ref()?))) {
+        let left = group.nodes - group.rebooted;
+        let text = format!(
+            "{left} of {} nodes of group {} never begin: {why}",
+            group.nodes, group.group
+        );
+        return Err(Failure::new(Exit::Failed, text));
+    }
     if outcome.rebooted < all {
         let left = all - outcome.rebooted;
         return Err(Failure::new(
@@ -203,20 +167,15 @@ fn kept(plan: &Plan, outcome: &Outcome) -> Result<(), Failure> {
             format!("{left} of {all} nodes never came back in service"),
         ));
     }
-    if outcome.most_out > outcome.budget || outcome.most_control_plane_out > 1 {
+    if outcome
+        .groups
+        .iter()
+        .any(|group| group.most_out > group.budget)
+    {
         return Err(Failure::new(
             Exit::Failed,
             "more nodes were out at once than the budget allows",
         ));
     }
     Ok(())
-}
-
-/// Fractions of a second say nothing about a rollout, except where there is nothing else.
-fn whole(time: Duration) -> Duration {
-    if time < Duration::from_secs(1) {
-        Duration::from_millis(time.subsec_millis().into())
-    } else {
-        Duration::from_secs(time.as_secs())
-    }
 }

@@ -1,0 +1,170 @@
+//! What a plan comes to, as it is printed.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use dogwatch_core::duration::format;
+use dogwatch_sim::plan::{GroupOutcome, Outcome, Plan};
+use jiff::Timestamp;
+use serde_json::json;
+
+/// For people.
+pub(super) fn table(
+    out: &mut impl Write,
+    plan: &Plan,
+    outcome: &Outcome,
+    wide: bool,
+) -> io::Result<()> {
+    let time = |time| format(whole(time));
+    let grouped = !plan.groups.is_empty() || !plan.policies.is_empty();
+    if grouped {
+        groups(out, plan, outcome)?;
+    } else {
+        writeln!(
+            out,
+            "{} nodes and {} control-plane nodes, {} out at once",
+            plan.nodes, plan.control_plane, outcome.budget
+        )?;
+    }
+    writeln!(out)?;
+    writeln!(out, "the rollout takes        {}", time(outcome.took))?;
+    writeln!(
+        out,
+        "longest wait             {} ({})",
+        time(outcome.longest_wait.time),
+        outcome.longest_wait.node
+    )?;
+    writeln!(
+        out,
+        "median wait              {}",
+        time(outcome.median_wait)
+    )?;
+    writeln!(
+        out,
+        "longest out of service   {} ({})",
+        time(outcome.longest_out.time),
+        outcome.longest_out.node
+    )?;
+    if !grouped {
+        writeln!(
+            out,
+            "most out at once         {} of {}, control plane {} of 1",
+            outcome.most_out, outcome.budget, outcome.most_control_plane_out
+        )?;
+    }
+    writeln!(
+        out,
+        "served before an earlier one by {} at most",
+        time(outcome.worst_inversion)
+    )?;
+    writeln!(
+        out,
+        "calls to the API server  {} ({:.1} a second)",
+        outcome.calls.total(),
+        rate(outcome)
+    )?;
+    if wide {
+        for (what, calls) in outcome.calls.by_kind() {
+            writeln!(out, "  {what:<23}{calls}")?;
+        }
+    }
+    Ok(())
+}
+
+/// One line for each group, and one for each that never gets there.
+fn groups(out: &mut impl Write, plan: &Plan, outcome: &Outcome) -> io::Result<()> {
+    let begins = if plan.start == Timestamp::UNIX_EPOCH {
+        String::new()
+    } else {
+        format!(", beginning at {}", plan.start)
+    };
+    writeln!(out, "{} nodes{begins}", plan.all_nodes())?;
+    writeln!(out)?;
+    writeln!(
+        out,
+        "{:<16} {:>6} {:>7} {:>9} {:>10} {:>12} {:>12} {:>8}",
+        "GROUP",
+        "NODES",
+        "BUDGET",
+        "MOST OUT",
+        "DONE AFTER",
+        "LONGEST WAIT",
+        "MEDIAN WAIT",
+        "WINDOWS"
+    )?;
+    for group in &outcome.groups {
+        let done = if group.rebooted == group.nodes {
+            format(whole(group.took))
+        } else {
+            format!("never ({})", group.rebooted)
+        };
+        writeln!(
+            out,
+            "{:<16} {:>6} {:>7} {:>9} {:>10} {:>12} {:>12} {:>8}",
+            group.group,
+            group.nodes,
+            group.budget,
+            group.most_out,
+            done,
+            format(whole(group.longest_wait.time)),
+            format(whole(group.median_wait)),
+            group
+                .windows
+                .map_or_else(|| "-".to_owned(), |windows| windows.to_string()),
+        )?;
+    }
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+fn rate(outcome: &Outcome) -> f64 {
+    outcome.calls.total() as f64 / outcome.took.as_secs_f64().max(1.0)
+}
+
+/// For programs.
+pub(super) fn document(outcome: &Outcome) -> serde_json::Value {
+    let calls: serde_json::Map<String, serde_json::Value> = outcome
+        .calls
+        .by_kind()
+        .map(|(what, calls)| (what.to_owned(), calls.into()))
+        .collect();
+    let groups = outcome.groups.iter().map(group_document);
+    json!({
+        "tookSeconds": outcome.took.as_secs_f64(),
+        "rebooted": outcome.rebooted,
+        "longestWait": { "node": outcome.longest_wait.node, "seconds": outcome.longest_wait.time.as_secs_f64() },
+        "medianWaitSeconds": outcome.median_wait.as_secs_f64(),
+        "longestOut": { "node": outcome.longest_out.node, "seconds": outcome.longest_out.time.as_secs_f64() },
+        "mostOut": outcome.most_out,
+        "mostControlPlaneOut": outcome.most_control_plane_out,
+        "budget": outcome.budget,
+        "worstInversionSeconds": outcome.worst_inversion.as_secs_f64(),
+        "calls": calls,
+        "callsTotal": outcome.calls.total(),
+        "groups": groups.collect::<Vec<_>>(),
+    })
+}
+
+fn group_document(group: &GroupOutcome) -> serde_json::Value {
+    json!({
+        "group": group.group,
+        "nodes": group.nodes,
+        "budget": group.budget,
+        "mostOut": group.most_out,
+        "rebooted": group.rebooted,
+        "tookSeconds": group.took.as_secs_f64(),
+        "longestWait": { "node": group.longest_wait.node, "seconds": group.longest_wait.time.as_secs_f64() },
+        "medianWaitSeconds": group.median_wait.as_secs_f64(),
+        "windows": group.windows,
+        "heldUp": group.held_up,
+    })
+}
+
+/// Fractions of a second say nothing about a rollout, except where there is nothing else.
+pub(super) fn whole(time: Duration) -> Duration {
+    if time < Duration::from_secs(1) {
+        Duration::from_millis(time.subsec_millis().into())
+    } else {
+        Duration::from_secs(time.as_secs())
+    }
+}
