@@ -14,6 +14,8 @@ const ANNOTATIONS: &str = include_str!("../../../docs/annotations-and-conditions
 const FLAGS: &str = include_str!("../../../docs/coordinator-flags.md");
 const METRICS: &str = include_str!("../../../docs/metrics.md");
 const REASONS: &str = include_str!("../../core/src/reboot/reason.rs");
+const HEALER: &str = include_str!("../../../docs/healer.md");
+const HEALERS_REASONS: &str = include_str!("../../core/src/heal/reason.rs");
 
 /// The texts in quotes of lines like `pub const NAME: &str = "text";`.
 fn constants(source: &str) -> Vec<&str> {
@@ -44,16 +46,26 @@ fn every_reason_is_in_the_book_and_the_book_knows_no_other() {
 }
 
 #[test]
+fn what_only_the_healer_says_is_on_its_page() {
+    let reasons = constants(HEALERS_REASONS);
+    assert!(reasons.len() > 10, "{reasons:?}");
+    assert_eq!(missing(&reasons, HEALER), [""; 0]);
+}
+
+#[test]
 fn every_annotation_label_and_condition_is_in_the_book() {
     use dogwatch_api::{annotation, condition, label};
     let names = [
         annotation::REBOOT,
         annotation::REBOOT_REQUESTED,
+        annotation::API_LOCK,
+        annotation::ESCALATED,
         annotation::LAST_REBOOT,
         annotation::KEEP_CORDONED,
         annotation::HOLDER,
         annotation::NEXT,
         annotation::GIVEN_BACK,
+        annotation::WAITING,
         label::GROUP,
         label::CONTROL_PLANE,
         condition::MAINTENANCE_PLANNED,
@@ -126,6 +138,41 @@ fn everything() -> dogwatch_coordinator::metrics::MetricsView {
     view.count_reboot("Rebooted");
     view.alarm("RebootFailed");
     view
+}
+
+/// All Rust source below `folder`, one file after the other.
+fn sources(folder: &Path, found: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn each_of_the_twenty_pains_is_shown_by_a_test_or_a_scenario_that_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/twenty-pains.md")).unwrap();
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .map(|line| line.split(" | ").collect::<Vec<_>>())
+        .filter(|row| row.len() == 4 && row[0].trim_start_matches("| ").parse::<u8>().is_ok())
+        .collect();
+    assert_eq!(rows.len(), 20, "{rows:?}");
+    let mut code = String::new();
+    sources(&root.join("crates"), &mut code);
+    let there = |name: &str| {
+        root.join(format!("scenarios/{name}.txt")).exists() || code.contains(&format!("fn {name}("))
+    };
+    for row in &rows {
+        let names: Vec<&str> = row[3].split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty(), "nothing shows {}", row[1]);
+        let lost: Vec<&&str> = names.iter().filter(|name| !there(name)).collect();
+        assert!(lost.is_empty(), "not there: {lost:?}");
+    }
 }
 
 #[test]
