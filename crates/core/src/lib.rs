@@ -14,12 +14,14 @@ pub mod duration;
 pub mod explain;
 pub mod fleetlock;
 pub mod heal;
+pub mod kured;
 pub mod leader;
 pub mod limit;
 pub mod lock;
 pub mod name;
 pub mod policy;
 pub mod reboot;
+pub mod rollout;
 pub mod selector;
 pub mod time;
 

@@ -1,0 +1,166 @@
+//! kured's one window to ours.
+//!
+//! kured asks whether *today* is one of the days and then whether the time lies between start and end,
+//! also over midnight: `fri 22:00-04:00` is Friday from 0:00 to 4:00 and from 22:00 to midnight. Ours
+//! is named after the day of its start. So one that wraps becomes two of the same days.
+
+use crate::policy::window::{Window, WindowSpec};
+
+const DAY: u32 = 24 * 60;
+
+/// Ours.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Windows {
+    /// None is always.
+    pub(super) windows: Vec<WindowSpec>,
+    /// What had to be rounded.
+    pub(super) notes: Vec<&'static str>,
+    /// The longest of them, in minutes.
+    pub(super) longest: u32,
+}
+
+/// What kured was told; `None` where it was not.
+pub(super) struct Told<'a> {
+    pub(super) days: Option<&'a [String]>,
+    pub(super) start: Option<&'a str>,
+    pub(super) end: Option<&'a str>,
+    pub(super) zone: Option<&'a str>,
+}
+
+/// The same times. The error says what kured would not start with.
+pub(super) fn windows(told: &Told<'_>) -> Result<Windows, String> {
+    let days = days(told.days)?;
+    let mut made = Windows::default();
+    let zone = match told.zone {
+        None | Some("" | "UTC") => None,
+        Some("Local") => {
+            made.notes
+                .push("time zone Local is that of kured's container, which is UTC");
+            None
+        }
+        Some(zone) => Some(zone.to_owned()),
+    };
+    for (from, to) in spans(told, days.len() == 7, &mut made)? {
+        made.longest = made.longest.max(if to > from {
+            to - from
+        } else {
+            DAY + to - from
+        });
+        let whole = (from, to) == (0, DAY);
+        let window = WindowSpec {
+            days: (days.len() < 7).then(|| days.clone()),
+            start: (!whole).then(|| clock(from)),
+            end: (!whole).then(|| clock(to)),
+            time_zone: zone.clone(),
+            ..WindowSpec::default()
+        };
+        Window::new(&window).map_err(|error| error.to_string())?;
+        made.windows.push(window);
+    }
+    if days.len() == 7 && made.longest == DAY {
+        made.windows.clear();
+    }
+    Ok(made)
+}
+
+/// Minutes of the day, from and to; a `to` before `from` is on the day after.
+fn spans(told: &Told<'_>, every_day: bool, made: &mut Windows) -> Result<Vec<(u32, u32)>, String> {
+    let start = told
+        .start
+        .map_or(Ok(0), |text| seconds("start-time", text))?;
+    let end = told
+        .end
+        .map_or(Ok(24 * 3600 - 1), |text| seconds("end-time", text))?;
+    // kured's end is the end of that second; and what is rounded is made shorter, never longer.
+    let (from, to) = (start.div_ceil(60), (end + 1) / 60);
+    if start % 60 > 0 || !matches!(end % 60, 0 | 59) {
+        made.notes
+            .push("seconds are rounded so that the window is shorter");
+    }
+    if start > end {
+        if every_day && from < DAY && to > 0 {
+            return Ok(vec![(from, to)]);
+        }
+        let parts = [(0, to), (from, DAY)].into_iter();
+        return Ok(parts.filter(|(from, to)| from < to).collect());
+    }
+    if from < to {
+        return Ok(vec![(from, to)]);
+    }
+    made.notes.push(
+        "kured's window is not a minute long; here it is one minute, in which no drain has room",
+    );
+    let minute = (start / 60).min(DAY - 1);
+    Ok(vec![(minute, minute + 1)])
+}
+
+fn clock(minutes: u32) -> String {
+    format!("{:02}:{:02}", minutes / 60, minutes % 60)
+}
+
+const NAMES: [(&str, &str); 7] = [
+    ("Sun", "sunday"),
+    ("Mon", "monday"),
+    ("Tue", "tuesday"),
+    ("Wed", "wednesday"),
+    ("Thu", "thursday"),
+    ("Fri", "friday"),
+    ("Sat", "saturday"),
+];
+
+/// Our names of the days, Monday first.
+fn days(told: Option<&[String]>) -> Result<Vec<String>, String> {
+    let mut on = [told.is_none(); 7];
+    for text in told.into_iter().flatten().filter(|text| !text.is_empty()) {
+        on[day(text).ok_or_else(|| format!("--reboot-days: {text:?} is no day"))?] = true;
+    }
+    let order = [1, 2, 3, 4, 5, 6, 0].into_iter();
+    let days: Vec<String> = order
+        .filter(|day| on[*day])
+        .map(|day| NAMES[day].0.to_owned())
+        .collect();
+    if days.is_empty() {
+        return Err("--reboot-days names no day, so kured never reboots".to_owned());
+    }
+    Ok(days)
+}
+
+fn day(text: &str) -> Option<usize> {
+    let lower = text.to_lowercase();
+    let by_name = |(_, long): &(&str, &str)| {
+        *long == lower || lower.len() >= 2 && lower.len() <= 3 && long.starts_with(&lower)
+    };
+    match text.parse::<usize>() {
+        Ok(number) => (number < 7).then_some(number),
+        Err(_) => NAMES.iter().position(by_name),
+    }
+}
+
+/// Seconds since midnight: `15:04`, `15:04:05`, `03:04pm`, `15`, `3pm`.
+fn seconds(flag: &str, text: &str) -> Result<u32, String> {
+    let bad = || format!("--{flag}: {text:?} is no time of day");
+    let half = [("am", 0), ("pm", 12)].into_iter();
+    let half = half
+        .filter_map(|(suffix, hours)| Some((text.strip_suffix(suffix)?, hours)))
+        .next();
+    let parts: Vec<&str> = half.map_or(text, |(rest, _)| rest).split(':').collect();
+    let number = |index: usize, below: u32| -> Option<u32> {
+        let Some(digits) = parts.get(index) else {
+            return Some(0);
+        };
+        let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+        let long = digits.len() == 2 || index == 0 && digits.len() == 1;
+        let number = digits.parse::<u32>().ok()?;
+        (plain && long && number < below).then_some(number)
+    };
+    let most = if half.is_some() { 2 } else { 3 };
+    let hour = number(0, if half.is_some() { 13 } else { 24 });
+    let (Some(hour), Some(minute), Some(second)) = (hour, number(1, 60), number(2, 60)) else {
+        return Err(bad());
+    };
+    if parts.len() > most {
+        return Err(bad());
+    }
+    let hour = half.map_or(hour, |(_, hours)| hour % 12 + hours);
+    Ok(hour * 3600 + minute * 60 + second)
+}
