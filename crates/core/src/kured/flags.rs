@@ -131,7 +131,7 @@ pub const FLAGS: [Flag; 43] = [
         "reboot-method",
         One,
         Differs,
-        "--reboot-method; kured's command becomes logind in the manifests, which does the same without privileges",
+        "--reboot-method; command is the default here too, in PID 1's namespaces; logind does the same without privileges",
     ),
     flag(
         "period",
@@ -215,7 +215,7 @@ pub const FLAGS: [Flag; 43] = [
         "reboot-command",
         One,
         Differs,
-        "--reboot-command; the default becomes logind in the manifests. Another needs a privileged container with hostPID",
+        "--reboot-command; the default is the same. It needs a privileged container with hostPID, as the manifests have it",
     ),
     flag(
         "concurrency",
