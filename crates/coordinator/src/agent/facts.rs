@@ -243,6 +243,8 @@ pub fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<BootId, String
             ready_since: None,
             bid_after: None,
             swept: false,
+            refused: false,
+            leave_since: None,
             waiting_since: None,
         },
     }

@@ -175,6 +175,8 @@ impl Agent {
             self.heart.working("deciding and acting");
             self.take_all();
             let decision = self.decide();
+            let reason = decision.because.reason;
+            self.seen.run.decided(reason, self.clock.now());
             self.announce(&decision);
             self.observers
                 .ensure(&decision.looks, &self.eyes, &mut self.seen);

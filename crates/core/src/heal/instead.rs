@@ -91,6 +91,8 @@ impl Patient<'_> {
             ready_since: self.memory.ready_since(),
             bid_after: None,
             swept: true,
+            refused: false,
+            leave_since: None,
             waiting_since: None,
         }
     }

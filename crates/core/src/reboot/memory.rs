@@ -7,9 +7,19 @@
 use std::time::Duration;
 
 use super::action::{NodePatch, RecordChange};
+use super::reason;
 use super::record::{Phase, Record};
 use super::seen::{CommandSeen, Permit, PhaseSeen, RunSeen};
 use crate::Now;
+
+/// What the policy says to all nodes that it governs at once, and takes back at once.
+const REFUSALS: [&str; 5] = [
+    reason::PAUSED,
+    reason::OUTSIDE_WINDOW,
+    reason::WINDOW_TOO_SHORT,
+    reason::POLICY_INVALID,
+    reason::POLICIES_UNREADABLE,
+];
 
 impl RunSeen {
     /// This patch is about to be sent while the Node shows `standing`.
@@ -60,6 +70,17 @@ impl RunSeen {
             // The attempts of the next reboot are counted from one again.
             self.command = CommandSeen::None;
         }
+    }
+
+    /// This was decided, for this reason.
+    pub fn decided(&mut self, reason: &str, now: Now) {
+        let refused = REFUSALS.contains(&reason);
+        if refused {
+            self.leave_since = None;
+        } else if self.refused {
+            self.leave_since = Some(now.mono);
+        }
+        self.refused = refused;
     }
 
     fn phase_began(&mut self, record: &Record, before: Duration, now: Now) {

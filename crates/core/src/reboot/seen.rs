@@ -209,6 +209,10 @@ pub struct RunSeen {
     pub ready_since: Option<Duration>,
     /// After giving a lock back over budget: not to bid before.
     pub bid_after: Option<Duration>,
+    /// The last decision was that the policy does not allow a reboot.
+    pub refused: bool,
+    /// Since when the policy allows one that did not before.
+    pub leave_since: Option<Duration>,
     /// Whether this process has seen its group's Leases without one that is held in its name: a bid
     /// of a run before it may have landed after that run was gone.
     pub swept: bool,

@@ -182,6 +182,10 @@ fn bid(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {
         let text = "looking at the Leases of another group";
         return Step::new(reason::LOOKING_AT_LOCK, text);
     }
+    if let Some(at) = after_others(ctx) {
+        let text = "the policy allows it now; not all nodes ask at the same moment";
+        return Step::new(reason::NOT_OUR_TURN, text).wake(at, "our turn to bid");
+    }
     if let Some(at) = ctx.seen.run.bid_after.filter(|at| *at > ctx.now.mono) {
         let text = "gave the lock back because too many nodes are out; bids again after a pause";
         let step = Step::new(reason::OVER_BUDGET, text).wake(at, "the pause after giving back");
@@ -238,6 +242,21 @@ pub(super) fn ask(ctx: &Context<'_>, lease: &LeaseSeen) -> Action {
 /// Whether this is a slot of a group that the node does not belong to any more.
 fn is_elsewhere(ctx: &Context<'_>, lease: &LeaseSeen) -> bool {
     group::group_of_lease(&lease.name).is_some_and(|group| group != ctx.rule.group)
+}
+
+/// A window opens, and a pause ends, for a thousand nodes in the same instant. Each asks at a moment
+/// of its own after that; the first one's win is seen by the others, who then ask for nothing.
+const LEAVE_SPREAD: Duration = Duration::from_secs(5);
+
+fn after_others(ctx: &Context<'_>) -> Option<Duration> {
+    let run = &ctx.seen.run;
+    let since = if run.refused {
+        ctx.now.mono
+    } else {
+        run.leave_since?
+    };
+    let at = since + LEAVE_SPREAD.mul_f64(run.jitter.clamp(0.0, 1.0));
+    (at > ctx.now.mono).then_some(at)
 }
 
 fn held_by_others(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {

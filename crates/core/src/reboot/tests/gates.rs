@@ -159,3 +159,30 @@ fn what_opened_the_way_to_the_command_stays_in_sight_until_it_has_started() {
     assert_eq!(written(&again).since, wall(115), "the permit is too old");
     assert!(looks_at_gates(&again));
 }
+
+#[test]
+fn when_a_pause_ends_each_node_asks_at_a_moment_of_its_own() {
+    let paused = crate::policy::Paused {
+        reason: "freeze".into(),
+        until: None,
+    };
+    let policy = |paused| Policy {
+        gates: Vec::new(),
+        paused,
+        ..policy()
+    };
+    let mut seen = waiting(vec![crate::lock::testkit::free(0)]);
+    seen.policies = Policies::Known(vec![policy(Some(paused))]);
+    seen.run.jitter = 0.5;
+    let refused = decide(&seen, &config(), now(10));
+    assert_eq!(refused.because.reason, reason::PAUSED);
+    seen.run.decided(refused.because.reason, now(10));
+    seen.policies = Policies::Known(vec![policy(None)]);
+    let spread = decide(&seen, &config(), now(20));
+    assert_eq!(spread.because.reason, reason::NOT_OUR_TURN);
+    let due = Duration::from_millis(22_500);
+    assert_eq!(spread.wake.as_ref().map(|wake| wake.at), Some(due));
+    seen.run.decided(spread.because.reason, now(20));
+    assert!(!bids(&decide(&seen, &config(), now(22))));
+    assert!(bids(&decide(&seen, &config(), now(23))));
+}

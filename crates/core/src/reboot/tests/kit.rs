@@ -70,6 +70,8 @@ pub(super) fn run_seen(name: &str, run_id: RunId) -> RunSeen {
         ready_since: None,
         bid_after: None,
         swept: true,
+        refused: false,
+        leave_since: None,
         waiting_since: None,
     }
 }

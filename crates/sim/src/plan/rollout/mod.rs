@@ -186,6 +186,9 @@ impl<'a> Rollout<'a> {
         }
         let Some(seen) = &machine.seen else { return };
         let decision = reboot::decide(seen, &self.config, now);
+        if let Some(seen) = &mut machine.seen {
+            seen.run.decided(decision.because.reason, now);
+        }
         self.result.decisions += 1;
         self.look(number, &decision.looks);
         let machine = &mut self.machines[number];
