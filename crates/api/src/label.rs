@@ -11,3 +11,7 @@ pub const IGNORE: &str = "dogwatch.dev/ignore";
 pub const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 /// On a slot's Lease: the group it belongs to.
 pub const GROUP: &str = "dogwatch.dev/group";
+/// On a RebootPolicy: what made it, and may take it away again.
+pub const MADE_BY: &str = "dogwatch.dev/made-by";
+/// The value of [`MADE_BY`] where `dogwatch pause --all` made it.
+pub const MADE_BY_PAUSE: &str = "pause";

@@ -7,6 +7,7 @@
 //! a test or `explain` asks. What must be remembered is in the input, because it was written on the
 //! cluster before the step it belongs to.
 
+pub mod check;
 pub mod condition;
 pub mod decision;
 pub mod drain;

@@ -146,7 +146,7 @@ impl Change {
 }
 
 impl BudgetSeen {
-    fn covers(&self, pod: &PodSeen) -> bool {
+    pub(crate) fn covers(&self, pod: &PodSeen) -> bool {
         self.numbers.namespace == pod.pod.namespace
             && self
                 .selector

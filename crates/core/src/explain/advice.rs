@@ -1,6 +1,6 @@
 //! What a person can do about it.
 
-use super::fleet::{CoordinatorSeen, View, is_true, said};
+use super::fleet::{CoordinatorSeen, LeaseRow, View, is_true, said};
 use crate::Now;
 use crate::reboot::{NodeSeen, Parsed, Phase, Record, reason};
 
@@ -47,9 +47,7 @@ fn unreadable(node: &NodeSeen) -> Vec<String> {
 fn left_behind(view: &View, node: &NodeSeen) -> Option<String> {
     let lease = &view.fleet.held_by(&node.name)?.lease.name;
     Some(format!(
-        "Lease {lease} is held with no reboot under way, and nobody will free it: kubectl patch lease {lease} \
-         -n NAMESPACE --type=merge -p '{{\"metadata\":{{\"annotations\":{{\"dogwatch.dev/holder\":null}}}},\
-         \"spec\":{{\"holderIdentity\":null,\"acquireTime\":null}}}}'"
+        "Lease {lease} is held with no reboot under way; the healer frees it after a while, or you do: dogwatch unlock {lease}"
     ))
 }
 
@@ -61,7 +59,7 @@ fn idle(view: &View, node: &NodeSeen, now: Now) -> Vec<String> {
     };
     if request.not_before.is_some_and(|at| at > now.wall) {
         return vec![format!(
-            "to take the request back: kubectl annotate node {} dogwatch.dev/reboot-requested-",
+            "to take the request back: dogwatch abort {}",
             node.name
         )];
     }
@@ -114,26 +112,65 @@ fn waiting(view: &View, node: &NodeSeen, record: &Record) -> Vec<String> {
     if said(node).is_some_and(|condition| condition.reason == reason::OVER_BUDGET) {
         advice.push("bring the nodes back that are named above, or raise --max-unavailable; one that is out for long can be left out of the count: kubectl label node NAME dogwatch.dev/ignore=true".into());
     }
-    if record.trigger.source == "request" {
-        advice.push(format!(
-            "to take the request back: kubectl annotate node {} dogwatch.dev/reboot-requested-",
-            node.name
-        ));
-    }
+    advice.extend(held_otherwise(&slots));
+    advice.extend(by_policy(view, node));
+    let taken_back = if record.trigger.source == "request" {
+        "to take the request back"
+    } else {
+        "to stop it (what asked for it then counts as served)"
+    };
+    advice.push(format!("{taken_back}: dogwatch abort {}", node.name));
     advice
 }
 
+/// Slots of holders that are no Nodes, whom no coordinator can ask.
+fn held_otherwise(slots: &[&LeaseRow]) -> Vec<String> {
+    let held = slots.iter().filter(|row| {
+        let holder = row.lease.holder.as_ref();
+        holder.is_some_and(|holder| !holder.is_node())
+    });
+    held.take(3)
+        .map(|row| {
+            let name = &row.lease.name;
+            format!("for what is known of the holder of {name}: dogwatch unlock {name}")
+        })
+        .collect()
+}
+
+/// What a person can change of what the policy holds back.
+fn by_policy(view: &View, node: &NodeSeen) -> Option<String> {
+    let policy = &view.fleet.rule(node).policy?.name;
+    match said(node)?.reason.as_str() {
+        reason::PAUSED => Some(format!("to end the pause: dogwatch resume {policy}")),
+        reason::OUTSIDE_WINDOW | reason::WINDOW_TOO_SHORT | reason::TOO_SOON => Some(format!(
+            "to let it go earlier, change the policy: kubectl edit rebootpolicy {policy}"
+        )),
+        reason::POLICY_INVALID => Some(format!(
+            "mend the policy: kubectl edit rebootpolicy {policy}"
+        )),
+        reason::GATE_SHUT => Some(format!(
+            "make what the gate names well, or change the policy's gates: kubectl edit rebootpolicy {policy}"
+        )),
+        _ => None,
+    }
+}
+
 fn draining(view: &View, node: &NodeSeen, now: Now) -> Vec<String> {
+    let rule = view.fleet.rule(node);
     let mut advice: Vec<String> = view
         .on_node
         .iter()
-        .flat_map(|on_node| on_node.shut_budgets(now))
+        .flat_map(|on_node| on_node.shut_budgets(rule.config.exclude.as_ref(), now))
         .map(|(namespace, name)| {
             format!("give budget {namespace}/{name} room (more replicas, or its pods made healthy): kubectl describe pdb -n {namespace} {name}")
         })
         .collect();
     advice.push(format!(
-        "to call it off: kubectl uncordon {} (it undoes everything and queues again after a pause)",
+        "to stop it (everything is undone, and what asked for it counts as served): dogwatch abort {}",
+        node.name
+    ));
+    advice.push(format!(
+        "to have it queue again after a pause: kubectl uncordon {}",
         node.name
     ));
     advice
@@ -145,6 +182,10 @@ fn rebooting(node: &NodeSeen) -> Vec<String> {
         return vec![
             "reboot the machine by hand: cordon and lock go when it comes up with a new boot id"
                 .into(),
+            format!(
+                "or, when it is sure that it will not go down any more: dogwatch abort {}",
+                node.name
+            ),
         ];
     }
     Vec::new()

@@ -23,16 +23,22 @@ pub fn explain(view: &View, now: Now) -> Option<Explanation> {
         lines: Vec::new(),
     };
     chain.asked();
+    chain.to_be_stopped();
     if let Some(record) = node.record.get() {
         chain.phase(record);
     }
     chain.says();
+    chain.policy();
     chain.lock();
     chain.order();
+    if chain.record_phase() == Some(Phase::Waiting) {
+        chain.budget();
+    }
     chain.drain();
     chain.boot();
     if let Some(record) = node.record.get() {
-        chain.add(Topic::Deadline, deadline(record, now));
+        let rule = view.fleet.rule(node);
+        chain.add(Topic::Deadline, deadline(record, rule.policy, now));
     }
     chain.conditions();
     chain.cordon();
@@ -129,6 +135,24 @@ impl Chain<'_> {
         }
     }
 
+    fn to_be_stopped(&mut self) {
+        match &self.node.abort {
+            Parsed::Absent => {}
+            Parsed::Is(abort) => {
+                let text = format!(
+                    "to be stopped, by {}: {}",
+                    abort.requester,
+                    quoted(&abort.reason)
+                );
+                self.add(Topic::Asked, text);
+            }
+            Parsed::Bad { .. } => {
+                let text = "to be stopped (annotation dogwatch.dev/abort-requested cannot be read, and is obeyed)";
+                self.add(Topic::Asked, text);
+            }
+        }
+    }
+
     fn phase(&mut self, record: &Record) {
         let mut text = format!(
             "{} {}",
@@ -176,7 +200,8 @@ impl Chain<'_> {
             Some(Phase::Draining | Phase::Rebooting)
         );
         if let (true, Some(on_node)) = (drains, &self.view.on_node) {
-            for text in on_node.waits_for(self.now) {
+            let rule = self.view.fleet.rule(self.node);
+            for text in on_node.waits_for(rule.config.exclude.as_ref(), self.now) {
                 self.add(Topic::Drain, text);
             }
         }

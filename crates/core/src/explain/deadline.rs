@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::words::due;
 use crate::Now;
+use crate::policy::Policy;
 use crate::reboot::{Phase, Record};
 
 /// `--drain-timeout` where it is not set.
@@ -14,8 +15,8 @@ pub const REBOOT_TIMEOUT: Duration = Duration::from_mins(30);
 pub const GATE_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// The next deadline and what happens then. The coordinator's flags do not stand on the cluster, so
-/// the defaults are taken, and said to be.
-pub(super) fn deadline(record: &Record, now: Now) -> String {
+/// where the policy is silent the defaults are taken, and said to be.
+pub(super) fn deadline(record: &Record, policy: Option<&Policy>, now: Now) -> String {
     match record.phase {
         Phase::Waiting => match record.retry_after {
             Some(at) => format!(
@@ -30,22 +31,25 @@ pub(super) fn deadline(record: &Record, now: Now) -> String {
             ),
             None => "none: nothing is touched while it waits for the lock".into(),
         },
-        Phase::Draining => by_default(
+        Phase::Draining => at_latest(
             record,
+            policy.and_then(|policy| Some((policy, policy.drain.timeout?))),
             DRAIN_TIMEOUT,
             "--drain-timeout",
             "then --on-drain-timeout says what happens (abort: undo and queue again)",
             now,
         ),
-        Phase::Rebooting => by_default(
+        Phase::Rebooting => at_latest(
             record,
+            policy.and_then(|policy| Some((policy, policy.reboot.timeout?))),
             REBOOT_TIMEOUT,
             "--reboot-timeout",
             "then the command is run again, --reboot-attempts (2) times in all; after that cordon and lock stay",
             now,
         ),
-        Phase::Returning => by_default(
+        Phase::Returning => at_latest(
             record,
+            policy.and_then(|policy| Some((policy, policy.on_return.gate_timeout?))),
             GATE_TIMEOUT,
             "the return",
             "then the lock stays held, said by a Warning Event",
@@ -54,17 +58,26 @@ pub(super) fn deadline(record: &Record, now: Now) -> String {
     }
 }
 
-fn by_default(record: &Record, timeout: Duration, what: &str, then: &str, now: Now) -> String {
+fn at_latest(
+    record: &Record,
+    of_policy: Option<(&Policy, Duration)>,
+    default: Duration,
+    what: &str,
+    then: &str,
+    now: Now,
+) -> String {
+    let timeout = of_policy.map_or(default, |(_, timeout)| timeout);
     let at = Now {
         wall: record.since,
         ..now
     }
     .plus(timeout);
     let length = crate::duration::format(timeout);
-    format!(
-        "{}, if {what} has its default ({length}); {then}",
-        due(at, now)
-    )
+    let by = match of_policy {
+        Some((policy, _)) => format!("by RebootPolicy {} ({length})", policy.name),
+        None => format!("if {what} has its default ({length})"),
+    };
+    format!("{}, {by}; {then}", due(at, now))
 }
 
 #[cfg(test)]
@@ -80,7 +93,7 @@ mod tests {
             (Phase::Rebooting, "at 1970-01-01 00:30:10Z (in 24m)"),
             (Phase::Returning, "at 1970-01-01 00:15:10Z (in 9m)"),
         ] {
-            let said = deadline(&record(phase, 10), now(370));
+            let said = deadline(&record(phase, 10), None, now(370));
             assert!(said.starts_with(text), "{phase:?}: {said}");
         }
     }
@@ -90,7 +103,7 @@ mod tests {
         let mut paused = record(Phase::Waiting, 10);
         paused.retry_after = Some(at(130));
         paused.failures = 2;
-        let said = deadline(&paused, now(70));
+        let said = deadline(&paused, None, now(70));
         assert_eq!(
             said,
             "it queues again at 1970-01-01 00:02:10Z (in 60s), after 2 failed attempts in a row"

@@ -35,10 +35,20 @@ pub enum Topic {
     Phase,
     /// What the node's own decision says.
     Says,
+    /// Which policy rules the node.
+    Policy,
+    /// That policy's pause.
+    Pause,
+    /// Its windows, and the interval between two reboots.
+    Window,
+    /// What it wants to be so before a reboot begins.
+    Gate,
     /// Who holds which Lease.
     Lock,
     /// Who waits for it, in which order.
     Order,
+    /// Who of the group is out, and how many may be.
+    Budget,
     /// What the drain waits for.
     Drain,
     /// The boot ids.
@@ -62,8 +72,13 @@ impl Topic {
             Topic::Asked => "asked",
             Topic::Phase => "phase",
             Topic::Says => "says",
+            Topic::Policy => "policy",
+            Topic::Pause => "pause",
+            Topic::Window => "window",
+            Topic::Gate => "gate",
             Topic::Lock => "lock",
             Topic::Order => "order",
+            Topic::Budget => "budget",
             Topic::Drain => "drain",
             Topic::Boot => "boot",
             Topic::Deadline => "deadline",

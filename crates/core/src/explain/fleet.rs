@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::condition::Condition;
 use crate::lock::{self, HolderId, LeaseSeen, Waiter};
 use crate::name::{GroupName, NodeName};
-use crate::policy::{self, Policies};
-use crate::reboot::{NodeSeen, Phase};
+use crate::policy::{self, Policies, Rule};
+use crate::reboot::{Config, NodeSeen, Phase};
 
 use super::pods::OnNode;
 
@@ -26,6 +26,27 @@ pub struct Fleet {
     pub policies: Policies,
     /// All Leases of Dogwatch's in its namespace that are a group's slot.
     pub leases: Vec<LeaseRow>,
+    /// The first of those who wait at a lock API, by group.
+    pub hosts: Vec<(GroupName, Waiter)>,
+}
+
+/// One who waits for the lock: a node that is here, or a host at a lock API.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Queued<'a> {
+    /// Who would bid.
+    pub(super) holder: HolderId,
+    /// Its Node, if its coordinator waits.
+    pub(super) node: Option<&'a NodeSeen>,
+}
+
+impl Queued<'_> {
+    /// The Node's name; a host as it would hold the lock.
+    pub(super) fn name(&self) -> String {
+        match self.node {
+            Some(node) => node.name.to_string(),
+            None => self.holder.to_string(),
+        }
+    }
 }
 
 /// One slot, and whose it is.
@@ -81,6 +102,12 @@ impl Fleet {
         }
     }
 
+    /// What holds for this node. The coordinator's flags do not stand on the cluster: where no policy
+    /// speaks, their defaults are taken.
+    pub fn rule(&self, node: &NodeSeen) -> Rule<'_> {
+        policy::rule(&self.policies, &node.labels, &Config::default())
+    }
+
     /// The group of this node.
     pub fn group(&self, node: &NodeSeen) -> GroupName {
         policy::group(&self.policies, &node.labels)
@@ -111,25 +138,31 @@ impl Fleet {
     }
 
     /// The Node that this Lease is held for, if its holder is a node.
-    pub(super) fn holder(&self, lease: &LeaseSeen) -> Option<Result<&NodeSeen, NodeName>> {
+    pub fn holder(&self, lease: &LeaseSeen) -> Option<Result<&NodeSeen, NodeName>> {
         let name = lock::holder_node_name(lease)?;
         Some(self.node(&name).ok_or(name))
     }
 
-    /// The group's nodes that wait for the lock, in the order in which a leaver calls them.
-    pub(super) fn queue(&self, group: &GroupName) -> Vec<&NodeSeen> {
+    /// Who waits for the group's lock, in the order in which a leaver calls them.
+    pub(super) fn queue(&self, group: &GroupName) -> Vec<Queued<'_>> {
         let waiting: BTreeMap<HolderId, &NodeSeen> = self
             .nodes
             .iter()
             .filter(|node| in_queue(node) && self.group(node) == *group)
             .map(|node| (HolderId::node(&node.name), node))
             .collect();
-        let waiters: Vec<Waiter> = waiting.values().map(|node| self.waiter(node)).collect();
+        let hosts = self.hosts.iter().filter(|(of, _)| of == group);
+        let hosts = hosts.map(|(_, waiter)| waiter.clone());
+        let nodes = waiting.values().map(|node| self.waiter(node));
+        let waiters: Vec<Waiter> = nodes.chain(hosts).collect();
         // The hint leaves its writer out; nobody here is one.
         let nobody = HolderId::new("explain").expect("seven bytes");
         lock::hint(&waiters, &nobody, None, waiters.len())
-            .iter()
-            .filter_map(|called| waiting.get(called).copied())
+            .into_iter()
+            .map(|holder| Queued {
+                node: waiting.get(&holder).copied(),
+                holder,
+            })
             .collect()
     }
 
@@ -139,7 +172,7 @@ impl Fleet {
         let queues = groups.iter().map(|group| self.queue(group));
         queues
             .flat_map(|queue| queue.into_iter().zip(1..))
-            .map(|(node, place)| (&node.name, place))
+            .filter_map(|(queued, place)| Some((&queued.node?.name, place)))
             .collect()
     }
 }
@@ -159,7 +192,7 @@ pub(super) fn is_true<'a>(node: &'a NodeSeen, kind: &str) -> Option<&'a Conditio
 }
 
 /// What the node's own decision says: the reason and message of its leading condition.
-pub(super) fn said(node: &NodeSeen) -> Option<&Condition> {
+pub fn said(node: &NodeSeen) -> Option<&Condition> {
     LEADING.iter().find_map(|kind| is_true(node, kind))
 }
 
@@ -182,9 +215,30 @@ mod tests {
         let names: Vec<&str> = fleet
             .queue(&GroupName::default_group())
             .iter()
-            .map(|node| node.name.as_str())
+            .filter_map(|queued| Some(queued.node?.name.as_str()))
             .collect();
         assert_eq!(names, ["early", "late", "tie"]);
+    }
+
+    #[test]
+    fn hosts_at_a_lock_api_have_their_place_among_the_nodes() {
+        let mut fleet = fleet(vec![waiting("late", 50), waiting("early", 10)], vec![]);
+        let host = |name: &str, second| Waiter {
+            holder: HolderId::new(format!("api/{name}")).unwrap(),
+            control_plane: false,
+            zone: None,
+            since: jiff::Timestamp::from_second(second).ok(),
+        };
+        let elsewhere = GroupName::new("other").unwrap();
+        fleet.hosts = vec![
+            (GroupName::default_group(), host("h", 30)),
+            (elsewhere, host("x", 1)),
+        ];
+        let queue = fleet.queue(&GroupName::default_group());
+        let names: Vec<String> = queue.iter().map(Queued::name).collect();
+        assert_eq!(names, ["early", "api/h", "late"]);
+        let late = NodeName::new("late").unwrap();
+        assert_eq!(fleet.places().get(&late), Some(&3));
     }
 
     #[test]

@@ -2,13 +2,19 @@
 
 use super::chain::{Chain, NAMED};
 use super::explanation::Topic;
-use super::fleet::{LeaseRow, said};
+use super::fleet::{LeaseRow, Queued, said};
 use super::words::{ordinal, since, some};
 use crate::reboot::{NodeSeen, Phase};
 
 impl Chain<'_> {
     /// Its own Lease; or, while it waits, everybody's.
     pub(super) fn lock(&mut self) {
+        if self.node.api_lock {
+            self.add(
+                Topic::Lock,
+                "the lock API has taken this node out of service; its own coordinator waits for that",
+            );
+        }
         if let Some(row) = self.view.fleet.held_by(&self.node.name) {
             let text = match &row.lease.record {
                 Some(record) => format!(
@@ -88,13 +94,12 @@ impl Chain<'_> {
             return;
         }
         let queue = self.view.fleet.queue(&self.view.fleet.group(self.node));
-        let Some(index) = queue.iter().position(|other| other.name == self.node.name) else {
+        let is_it =
+            |queued: &Queued<'_>| queued.node.is_some_and(|node| node.name == self.node.name);
+        let Some(index) = queue.iter().position(is_it) else {
             return;
         };
-        let before: Vec<String> = queue[..index]
-            .iter()
-            .map(|node| node.name.to_string())
-            .collect();
+        let before: Vec<String> = queue[..index].iter().map(Queued::name).collect();
         let mut text = format!("{} of {} that wait", ordinal(index + 1), queue.len());
         if !before.is_empty() {
             text.push_str("; before it: ");

@@ -10,12 +10,15 @@
 //! Serves S7. Source: specification §7.
 
 mod advice;
+mod budget;
 mod chain;
 mod deadline;
 mod explanation;
 mod fleet;
 mod locks;
 mod pods;
+mod policies;
+mod policy;
 mod status;
 #[cfg(test)]
 pub(crate) mod testkit;
@@ -23,10 +26,13 @@ pub(crate) mod testkit;
 mod tests;
 mod words;
 
+pub use budget::BudgetLine;
 pub use chain::explain;
 pub use deadline::{DRAIN_TIMEOUT, GATE_TIMEOUT, REBOOT_TIMEOUT};
 pub use explanation::{Explanation, Line, Topic};
-pub use fleet::{CoordinatorSeen, Fleet, LeaseRow, View};
+pub use fleet::{CoordinatorSeen, Fleet, LeaseRow, View, said};
 pub use pods::OnNode;
+pub use policies::{PolicyRow, WindowRow};
+pub use policy::gate_in_words;
 pub use status::{LastRow, LockRow, NodeRow, Status, status};
-pub use words::{age, moment};
+pub use words::{age, due, moment, some};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::words::some;
 use crate::Now;
-use crate::drain::{BudgetSeen, DaemonSetRef, Drain, DrainConfig, Lookup, PodSeen};
+use crate::drain::{BudgetSeen, DaemonSetRef, Drain, DrainConfig, LabelSelector, Lookup, PodSeen};
 
 /// How many pods are named.
 const NAMED: usize = 5;
@@ -22,9 +22,12 @@ pub struct OnNode {
 }
 
 impl OnNode {
-    /// The pods that still have to go.
-    pub(super) fn to_go(&self, now: Now) -> Vec<&PodSeen> {
-        let mut drain = Drain::new(DrainConfig::default());
+    /// The pods that still have to go, but for those that the policy leaves out.
+    pub(crate) fn to_go(&self, exclude: Option<&LabelSelector>, now: Now) -> Vec<&PodSeen> {
+        let mut drain = Drain::new(DrainConfig {
+            exclude: exclude.cloned(),
+            ..DrainConfig::default()
+        });
         drain.relisted(self.pods.clone());
         loop {
             let sets = drain.next(now).look_up;
@@ -52,7 +55,7 @@ impl OnNode {
             .filter_map(|budget| {
                 let held: Vec<String> = pods
                     .iter()
-                    .filter(|pod| !pod.deleting && covers(budget, pod))
+                    .filter(|pod| !pod.deleting && budget.covers(pod))
                     .map(|pod| pod.pod.to_string())
                     .collect();
                 (!held.is_empty()).then_some((budget, held))
@@ -61,8 +64,8 @@ impl OnNode {
     }
 
     /// What the drain waits for, one sentence each.
-    pub(super) fn waits_for(&self, now: Now) -> Vec<String> {
-        let pods = self.to_go(now);
+    pub(super) fn waits_for(&self, exclude: Option<&LabelSelector>, now: Now) -> Vec<String> {
+        let pods = self.to_go(exclude, now);
         if pods.is_empty() {
             return vec!["every pod that has to go is gone".into()];
         }
@@ -88,8 +91,12 @@ impl OnNode {
     }
 
     /// Budgets that hold something up, by name.
-    pub(super) fn shut_budgets(&self, now: Now) -> Vec<(&str, &str)> {
-        let pods = self.to_go(now);
+    pub(super) fn shut_budgets(
+        &self,
+        exclude: Option<&LabelSelector>,
+        now: Now,
+    ) -> Vec<(&str, &str)> {
+        let pods = self.to_go(exclude, now);
         let shut = self.shut(&pods).into_iter();
         let names: BTreeSet<(&str, &str)> = shut
             .map(|(budget, _)| &budget.numbers)
@@ -97,11 +104,6 @@ impl OnNode {
             .collect();
         names.into_iter().collect()
     }
-}
-
-fn covers(budget: &BudgetSeen, pod: &PodSeen) -> bool {
-    let selects = |selector: &crate::drain::LabelSelector| selector.matches(&pod.labels);
-    budget.numbers.namespace == pod.pod.namespace && budget.selector.as_ref().is_some_and(selects)
 }
 
 fn numbers(budget: &BudgetSeen) -> String {
@@ -130,7 +132,7 @@ fn names(pods: &[&PodSeen]) -> String {
 mod tests {
     use super::super::testkit::now;
     use super::*;
-    use crate::drain::{BudgetNumbers, LabelSelector, Owner, PodPhase, PodRef};
+    use crate::drain::{BudgetNumbers, Owner, PodPhase, PodRef};
 
     fn pod(name: &str) -> PodSeen {
         PodSeen {
@@ -187,13 +189,13 @@ mod tests {
             ..OnNode::default()
         };
         assert_eq!(
-            on_node.waits_for(now(0)),
+            on_node.waits_for(None, now(0)),
             [
                 "2 pods still to be evicted: shop/db, shop/web",
                 "PodDisruptionBudget shop/db allows no disruption (2 healthy of 2 desired) holds up shop/db",
             ]
         );
-        assert_eq!(on_node.shut_budgets(now(0)), [("shop", "db")]);
+        assert_eq!(on_node.shut_budgets(None, now(0)), [("shop", "db")]);
     }
 
     #[test]
@@ -213,13 +215,16 @@ mod tests {
             .into(),
             ..OnNode::default()
         };
-        assert_eq!(kept.waits_for(now(0)), ["every pod that has to go is gone"]);
+        assert_eq!(
+            kept.waits_for(None, now(0)),
+            ["every pod that has to go is gone"]
+        );
         let orphan = OnNode {
             daemonsets: BTreeSet::new(),
             ..kept
         };
         assert_eq!(
-            orphan.waits_for(now(0)),
+            orphan.waits_for(None, now(0)),
             ["1 pod still to be evicted: shop/agent"]
         );
     }
@@ -238,7 +243,7 @@ mod tests {
             ..OnNode::default()
         };
         assert_eq!(
-            on_node.waits_for(now(0)),
+            on_node.waits_for(None, now(0)),
             [
                 "1 pod still to be evicted: shop/web",
                 "1 pod ending: shop/db"

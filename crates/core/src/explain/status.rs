@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::fleet::{Fleet, LeaseRow, is_true, said};
+use super::policies::{PolicyRow, policies};
 use super::words::ordinal;
+use crate::Now;
 use crate::reboot::{NodeSeen, Parsed, Phase, reason};
 
 /// The whole table.
@@ -16,6 +18,9 @@ pub struct Status {
     pub nodes: Vec<NodeRow>,
     /// Slots, by group and number.
     pub locks: Vec<LockRow>,
+    /// Policies, the one that rules first on top.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<PolicyRow>,
 }
 
 /// One node.
@@ -26,6 +31,9 @@ pub struct NodeRow {
     pub name: String,
     /// Its group.
     pub group: String,
+    /// The policy that rules it; absent where the coordinator's flags do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
     /// As `kubectl get nodes` prints it: `Ready`, `NotReady,SchedulingDisabled`.
     pub status: String,
     /// `waiting`, `draining`, `rebooting`, `returning`; absent where nothing is under way.
@@ -101,7 +109,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 /// The table of a fleet.
-pub fn status(fleet: &Fleet) -> Status {
+pub fn status(fleet: &Fleet, now: Now) -> Status {
     let places = fleet.places();
     let mut nodes: Vec<(&NodeSeen, Option<usize>)> = fleet
         .nodes
@@ -119,6 +127,7 @@ pub fn status(fleet: &Fleet) -> Status {
             .map(|(node, place)| node_row(fleet, node, place))
             .collect(),
         locks: locks.into_iter().map(lock_row).collect(),
+        policies: policies(fleet, now),
     }
 }
 
@@ -150,6 +159,10 @@ fn node_row(fleet: &Fleet, node: &NodeSeen, place: Option<usize>) -> NodeRow {
     NodeRow {
         name: node.name.to_string(),
         group: fleet.group(node).to_string(),
+        policy: fleet
+            .rule(node)
+            .policy
+            .map(|policy| policy.name.to_string()),
         status: kubectl_status(node),
         phase: record.map(|record| record.phase.as_str()),
         since: record.map(|record| record.since),
@@ -225,7 +238,7 @@ fn lock_row(row: &LeaseRow) -> LockRow {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testkit::{at, fleet, free, held, in_phase, node, waiting};
+    use super::super::testkit::{at, fleet, free, held, in_phase, node, now, waiting};
     use super::*;
     use crate::reboot::Request;
 
@@ -243,7 +256,7 @@ mod tests {
             waiting("early", 10),
             draining,
         ];
-        let table = status(&fleet(nodes, vec![held(0, "n9", 5), free(1)]));
+        let table = status(&fleet(nodes, vec![held(0, "n9", 5), free(1)]), now(100));
         let names: Vec<&str> = table.nodes.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["n9", "early", "late", "idle"]);
         assert_eq!(table.nodes[0].lock.as_deref(), Some("dogwatch-default-0"));
@@ -259,7 +272,10 @@ mod tests {
 
     #[test]
     fn the_reason_is_the_word_that_the_node_itself_wrote() {
-        let table = status(&fleet(vec![waiting("n2", 10)], vec![held(0, "n1", 5)]));
+        let table = status(
+            &fleet(vec![waiting("n2", 10)], vec![held(0, "n1", 5)]),
+            now(100),
+        );
         assert_eq!(table.nodes[0].reason.as_deref(), Some("LockHeldByOther"));
         let message = table.nodes[0].message.as_deref().unwrap();
         assert!(
@@ -276,7 +292,7 @@ mod tests {
             requester: "ann".into(),
             not_before: Some(at(100)),
         });
-        let table = status(&fleet(vec![asked], vec![]));
+        let table = status(&fleet(vec![asked], vec![]), now(100));
         assert_eq!(table.nodes[0].reason.as_deref(), Some("RebootRequested"));
         assert_eq!(
             table.nodes[0].message.as_deref(),
@@ -290,7 +306,7 @@ mod tests {
         broken.record = Parsed::Bad {
             why: "expected value".into(),
         };
-        let table = status(&fleet(vec![broken], vec![]));
+        let table = status(&fleet(vec![broken], vec![]), now(100));
         assert_eq!(table.nodes[0].reason.as_deref(), Some("RecordUnreadable"));
     }
 }

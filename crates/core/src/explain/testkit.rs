@@ -132,6 +132,7 @@ pub(crate) fn fleet(nodes: Vec<NodeSeen>, leases: Vec<LeaseRow>) -> Fleet {
     Fleet {
         nodes,
         leases,
+        hosts: Vec::new(),
         policies: crate::policy::Policies::Known(Vec::new()),
     }
 }

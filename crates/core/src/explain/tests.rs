@@ -5,7 +5,7 @@ use super::*;
 use crate::lock::HolderId;
 use crate::reboot::{LastReboot, NodeSeen, Outcome, Parsed, Phase, Request, Trigger};
 
-fn text(explanation: &Explanation) -> Vec<String> {
+pub(super) fn text(explanation: &Explanation) -> Vec<String> {
     let lines = explanation.chain.iter();
     lines
         .map(|line| format!("{}: {}", line.topic.as_str(), line.text))
@@ -16,7 +16,7 @@ fn explained(name: &str, nodes: Vec<NodeSeen>, leases: Vec<LeaseRow>) -> Explana
     explain(&view(name, fleet(nodes, leases)), now(70)).unwrap()
 }
 
-fn blocked_holder() -> NodeSeen {
+pub(super) fn blocked_holder() -> NodeSeen {
     let said = (
         "DrainBlocked",
         "1 pods gone, 1 to go; shop/db is held up by PodDisruptionBudget shop/db",
@@ -37,13 +37,17 @@ fn a_waiting_node_is_explained_down_to_what_holds_its_holder_up() {
             "says: LockHeldByOther: waits for the lock; held: dogwatch-default-0 by node/n1",
             "lock: dogwatch-default-0 is held by node/n1 since 1970-01-01 00:00:20Z (50s) (at most 1 at once); n1 is draining: DrainBlocked: 1 pods gone, 1 to go; shop/db is held up by PodDisruptionBudget shop/db",
             "order: 2nd of 2 that wait; before it: n2",
+            "budget: at most 1 of 3 in group default may be out (if --max-unavailable has its default); out now: n1 (unschedulable, holds dogwatch-default-0)",
             "boot: old-boot is to be ended",
             "deadline: none: nothing is touched while it waits for the lock",
         ]
     );
     assert_eq!(
         explanation.advice,
-        ["for what holds the holder up: dogwatch explain node/n1"]
+        [
+            "for what holds the holder up: dogwatch explain node/n1",
+            "to stop it (what asked for it then counts as served): dogwatch abort n3",
+        ]
     );
 }
 
@@ -57,10 +61,12 @@ fn a_drain_names_its_deadline_and_how_to_call_it_off() {
             .starts_with("deadline: at 1970-01-01 01:00:20Z (in 59m), if --drain-timeout")),
         "{lines:#?}"
     );
-    assert!(
-        explanation.advice[0].contains("kubectl uncordon n1"),
-        "{:?}",
-        explanation.advice
+    assert_eq!(
+        explanation.advice,
+        [
+            "to stop it (everything is undone, and what asked for it counts as served): dogwatch abort n1",
+            "to have it queue again after a pause: kubectl uncordon n1",
+        ]
     );
 }
 
@@ -69,7 +75,12 @@ fn a_lock_without_a_node_behind_it_is_said_to_be_so() {
     let mut foreign = free(1);
     foreign.lease.holder = HolderId::new("api/host-7").ok();
     let leases = vec![held(0, "gone", 5), foreign];
-    let lines = text(&explained("n2", vec![waiting("n2", 10)], leases));
+    let explanation = explained("n2", vec![waiting("n2", 10)], leases);
+    assert_eq!(
+        explanation.advice[0],
+        "for what is known of the holder of dogwatch-default-1: dogwatch unlock dogwatch-default-1"
+    );
+    let lines = text(&explanation);
     assert!(
         lines[3].ends_with("Node gone does not exist: whoever waits clears it"),
         "{lines:#?}"
@@ -208,6 +219,25 @@ fn a_group_without_leases_and_a_lease_given_back_are_told_apart() {
 }
 
 #[test]
+fn a_stop_that_nobody_served_yet_and_a_lock_by_the_api_are_told() {
+    let mut node = blocked_holder();
+    node.api_lock = true;
+    node.abort = Parsed::Is(crate::reboot::Abort {
+        reason: "not now".into(),
+        requester: "ann".into(),
+    });
+    let lines = text(&explained("n1", vec![node], vec![held(0, "n1", 20)]));
+    assert_eq!(lines[1], "asked: to be stopped, by ann: \"not now\"");
+    assert!(
+        lines.contains(
+            &"lock: the lock API has taken this node out of service; its own coordinator waits for that"
+                .to_owned()
+        ),
+        "{lines:#?}"
+    );
+}
+
+#[test]
 fn many_slots_and_names_are_cut() {
     let leases = (0..9)
         .map(|slot| held(slot, &format!("h{slot}"), 5))
@@ -252,12 +282,13 @@ fn a_lease_that_outlived_its_record_is_named_with_the_way_to_free_it() {
         advice.starts_with("Lease dogwatch-default-0 is held with no reboot under way"),
         "{advice}"
     );
-    let patch = advice.split('\'').nth(1).unwrap();
-    let patch: serde_json::Value = serde_json::from_str(patch).unwrap();
-    assert!(patch["spec"]["holderIdentity"].is_null(), "{patch}");
+    assert!(
+        advice.ends_with("dogwatch unlock dogwatch-default-0"),
+        "{advice}"
+    );
     let under_way = explained("n1", vec![blocked_holder()], vec![held(0, "n1", 5)]);
     assert!(
-        !under_way.advice[0].contains("kubectl patch lease"),
+        !under_way.advice[0].contains("dogwatch unlock"),
         "{under_way:#?}"
     );
 }

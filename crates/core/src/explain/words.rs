@@ -44,7 +44,7 @@ pub(super) fn since(time: Timestamp, now: Now) -> String {
 }
 
 /// `at 2026-11-21 05:00:00Z (in 48m)`, or how long ago it has passed.
-pub(super) fn due(time: Timestamp, now: Now) -> String {
+pub fn due(time: Timestamp, now: Now) -> String {
     if time > now.wall {
         let ahead = Duration::try_from(time.duration_since(now.wall)).unwrap_or_default();
         format!("at {} (in {})", moment(time), age(ahead))
@@ -74,7 +74,7 @@ pub(super) fn quoted(reason: &str) -> String {
 }
 
 /// The first names, and how many more there are.
-pub(super) fn some(names: &[String], most: usize) -> String {
+pub fn some(names: &[String], most: usize) -> String {
     let mut shown: Vec<String> = names.iter().take(most).cloned().collect();
     if names.len() > most {
         shown.push(format!("and {} more", names.len() - most));

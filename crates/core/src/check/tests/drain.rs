@@ -1,0 +1,187 @@
+use super::*;
+use crate::drain::DaemonSetRef;
+use crate::policy::DrainRules;
+
+fn with(pods: Vec<PodFacts>, budgets: Vec<BudgetSeen>) -> CheckView {
+    CheckView {
+        pods: Ok(pods),
+        budgets: Ok(budgets),
+        ..alone()
+    }
+}
+
+fn of(name: &str, change: impl FnOnce(&mut PodFacts)) -> PodFacts {
+    let mut pod = pod(name);
+    change(&mut pod);
+    pod
+}
+
+#[test]
+fn a_node_whose_pods_may_all_go_is_clear() {
+    let view = with(vec![pod("web")], vec![budget("web", "web", 1, 3, 3)]);
+    assert_eq!(told(&view), [""; 0]);
+}
+
+#[test]
+fn a_budget_that_allows_nothing_is_named_with_its_numbers_and_whether_it_ever_will() {
+    let view = with(vec![pod("db")], vec![budget("db", "db", 0, 2, 3)]);
+    let found = findings(&view, now(0)).unwrap();
+    assert_eq!(
+        lines(&found),
+        [
+            "blocks PodDisruptionBudget shop/db: allows no disruption (2 healthy of 2 desired); here: shop/db"
+        ]
+    );
+    assert!(
+        found[0]
+            .fix
+            .as_ref()
+            .unwrap()
+            .contains("make its other pods healthy")
+    );
+    let never = with(vec![pod("db")], vec![budget("db", "db", 0, 2, 2)]);
+    let found = findings(&never, now(0)).unwrap();
+    assert!(found[0].fix.as_ref().unwrap().contains("never lets one go"));
+}
+
+#[test]
+fn a_pod_under_two_budgets_is_found_before_its_eviction_is_refused() {
+    let budgets = vec![budget("a", "db", 1, 3, 3), budget("b", "db", 1, 3, 3)];
+    let view = with(vec![pod("db")], budgets);
+    assert_eq!(
+        told(&view),
+        [
+            "blocks pod shop/db: covered by 2 PodDisruptionBudgets (shop/a, shop/b): the API server evicts no such pod"
+        ]
+    );
+}
+
+#[test]
+fn budgets_are_not_asked_for_pods_that_are_not_running_or_end_already() {
+    let pods = vec![
+        of("db", |pod| pod.seen.deleting = true),
+        of("db", |pod| pod.seen.phase = PodPhase::Pending),
+        of("db", |pod| pod.seen.phase = PodPhase::Finished),
+    ];
+    let view = with(
+        pods,
+        vec![budget("a", "db", 0, 2, 2), budget("b", "db", 0, 2, 2)],
+    );
+    assert!(
+        told(&view).iter().all(|line| !line.starts_with("blocks")),
+        "{:?}",
+        told(&view)
+    );
+}
+
+#[test]
+fn what_is_lost_is_said_of_each_pod() {
+    let table: [(fn(&mut PodFacts), &str); 4] = [
+        (
+            |pod| pod.seen.controller = None,
+            "has no controller: it goes, and nobody makes it anew",
+        ),
+        (
+            |pod| pod.local = vec!["scratch".into(), "cache".into()],
+            "what is in its emptyDir scratch, cache is lost",
+        ),
+        (
+            |pod| pod.seen.tolerates_cordon = true,
+            "tolerates the cordon: its controller may put it back on this node; the third time it is left there",
+        ),
+        (
+            |pod| pod.seen.controller = Some(owner("DaemonSet")),
+            "its DaemonSet owner does not exist: it goes, and nobody makes it anew",
+        ),
+    ];
+    for (change, expected) in table {
+        let view = with(vec![of("p", change)], Vec::new());
+        assert_eq!(told(&view), [format!("warns pod shop/p: {expected}")]);
+    }
+}
+
+#[test]
+fn pods_that_stay_are_nobodys_trouble() {
+    let daemon = of("d", |pod| {
+        pod.seen.controller = Some(owner("DaemonSet"));
+        pod.local = vec!["scratch".into()];
+    });
+    let mirror = of("m", |pod| {
+        pod.seen.mirror = true;
+        pod.seen.controller = None;
+    });
+    let view = CheckView {
+        daemonsets: Ok([DaemonSetRef {
+            namespace: "shop".into(),
+            name: "owner".into(),
+        }]
+        .into()),
+        ..with(vec![daemon, mirror], vec![budget("d", "d", 0, 2, 2)])
+    };
+    assert_eq!(told(&view), [""; 0]);
+}
+
+#[test]
+fn pods_that_the_policy_leaves_out_are_not_judged() {
+    let mut left_out = policy("p", 0);
+    left_out.drain = DrainRules {
+        exclude: Some(LabelSelector {
+            match_labels: [("app".to_owned(), "db".to_owned())].into(),
+            ..LabelSelector::default()
+        }),
+        ..DrainRules::default()
+    };
+    let view = with(vec![pod("db")], vec![budget("db", "db", 0, 2, 2)]);
+    assert_eq!(told(&under(view, vec![left_out])), [""; 0]);
+}
+
+#[test]
+fn what_could_not_be_looked_at_is_never_clear() {
+    let view = CheckView {
+        pods: Ok(vec![pod("web")]),
+        budgets: Err("not allowed".into()),
+        daemonsets: Err("not allowed".into()),
+        terminating: Err("not allowed".into()),
+        coordinator: Err("not allowed".into()),
+        ..alone()
+    };
+    let unknown: Vec<String> = [
+        "DaemonSets",
+        "Namespaces",
+        "PodDisruptionBudgets",
+        "coordinator",
+    ]
+    .iter()
+    .map(|what| format!("unknown {what}: could not be looked at: not allowed"))
+    .collect();
+    assert_eq!(told(&view), unknown);
+    let blind = CheckView {
+        pods: Err("not allowed".into()),
+        ..alone()
+    };
+    assert_eq!(
+        told(&blind),
+        ["unknown pods: could not be looked at: not allowed"]
+    );
+}
+
+#[test]
+fn what_a_drain_waits_for_without_blocking_is_a_note() {
+    let pods = vec![
+        of("a", |pod| pod.seen.claims = vec!["data-a".into()]),
+        of("b", |pod| pod.seen.deleting = true),
+    ];
+    let view = CheckView {
+        terminating: Ok(["shop".to_owned()].into()),
+        ..with(pods, vec![])
+    };
+    assert_eq!(
+        told(&view),
+        [
+            "note pod shop/a: its namespace is being deleted: the drain waits for that",
+            "note pod shop/a: its volumes have to be detached: data-a",
+            "note pod shop/b: is ending already",
+            "note pod shop/b: its namespace is being deleted: the drain waits for that",
+        ]
+    );
+}

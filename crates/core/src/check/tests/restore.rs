@@ -1,0 +1,130 @@
+use super::*;
+use crate::explain::testkit::{boot, fleet, free, held, in_phase, node, waiting};
+use crate::reboot::{Fingerprint, LastReboot, Outcome, Parsed, Phase, Trigger};
+
+fn found(nodes: Vec<NodeSeen>, leases: Vec<LeaseRow>) -> Vec<String> {
+    lines(&after_restore(&fleet(nodes, leases)))
+}
+
+fn draining(name: &str) -> NodeSeen {
+    in_phase(name, Phase::Draining, 5, ("Draining", "1 to go"))
+}
+
+#[test]
+fn a_cluster_that_agrees_with_itself_has_no_contradictions() {
+    let nodes = vec![draining("n1"), waiting("n2", 9), node("n3")];
+    assert_eq!(found(nodes, vec![held(0, "n1", 5), free(1)]), [""; 0]);
+}
+
+#[test]
+fn a_held_lease_that_its_node_knows_nothing_of_is_told() {
+    let mut reborn = draining("n1");
+    reborn.uid = "another".into();
+    for (node, text) in [
+        (
+            node("n1"),
+            "held for Node n1, which has no reboot under way",
+        ),
+        (node("n9"), "held for Node n1, which does not exist"),
+        (
+            reborn,
+            "held for a Node n1 of UID uid-n1; the one that is there has another",
+        ),
+    ] {
+        let told = found(vec![node], vec![held(0, "n1", 5)]);
+        assert!(
+            told.contains(&format!("warns Lease dogwatch-default-0: {text}")),
+            "{told:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_record_whose_lease_is_not_held_is_told() {
+    let told = found(vec![draining("n1")], vec![free(0)]);
+    assert_eq!(
+        told,
+        ["warns Node n1: is draining with Lease dogwatch-default-0, which it does not hold"]
+    );
+    let told = found(
+        vec![draining("n1")],
+        vec![held(0, "n1", 5), held(1, "n1", 5)],
+    );
+    assert!(
+        told.contains(&"warns Lease dogwatch-default-1: held by node/n1, whose record names dogwatch-default-0".to_owned()),
+        "{told:#?}"
+    );
+}
+
+#[test]
+fn boot_ids_that_contradict_the_phase_are_told() {
+    for (phase, boot_id, contradicts) in [
+        (Phase::Draining, "old-boot", false),
+        (Phase::Draining, "newer", true),
+        (Phase::Rebooting, "old-boot", false),
+        (Phase::Rebooting, "newer", true),
+        (Phase::Returning, "newer", false),
+        (Phase::Returning, "old-boot", true),
+    ] {
+        let mut node = in_phase("n1", phase, 5, ("Draining", ""));
+        node.boot_id = Some(boot(boot_id));
+        let told = found(vec![node], vec![held(0, "n1", 5)]);
+        assert_eq!(
+            !told.is_empty(),
+            contradicts,
+            "{phase:?} {boot_id}: {told:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_cordon_that_is_gone_a_label_left_behind_and_a_served_request_are_told() {
+    let mut open = draining("n1");
+    open.unschedulable = false;
+    let told = found(vec![open], vec![held(0, "n1", 5)]);
+    assert_eq!(
+        told,
+        ["warns Node n1: is draining with a cordon of ours that is not there"]
+    );
+    let mut labelled = node("n1");
+    labelled.waiting_label = true;
+    assert_eq!(
+        found(vec![labelled], vec![]),
+        ["warns Node n1: labelled as waiting, and no reboot is under way"]
+    );
+    let print = Fingerprint("{}".into());
+    let mut served = node("n1");
+    served.request_fingerprint = Some(print.clone());
+    served.last = Parsed::Is(LastReboot {
+        outcome: Outcome::Rebooted,
+        planned: jiff::Timestamp::UNIX_EPOCH,
+        finished: jiff::Timestamp::UNIX_EPOCH,
+        old_boot_id: boot("a"),
+        new_boot_id: boot("b"),
+        trigger: Trigger {
+            source: "request".into(),
+            reason: String::new(),
+            requester: None,
+        },
+        fingerprints: [("request".to_owned(), print)].into(),
+        began: std::collections::BTreeMap::new(),
+    });
+    assert_eq!(
+        found(vec![served], vec![]),
+        ["warns Node n1: carries a reboot request that was served before"]
+    );
+}
+
+#[test]
+fn more_nodes_out_than_a_holder_agreed_to_is_the_first_thing_told() {
+    let mut second = draining("n2");
+    if let Parsed::Is(record) = &mut second.record {
+        record.lease = Some("dogwatch-default-1".into());
+    }
+    let nodes = vec![draining("n1"), second];
+    let told = found(nodes, vec![held(0, "n1", 5), held(1, "n2", 5)]);
+    assert_eq!(
+        told,
+        ["blocks group default: 2 slots are held by nodes that are out, and a holder allows 1"]
+    );
+}

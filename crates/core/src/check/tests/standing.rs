@@ -1,0 +1,154 @@
+use super::*;
+use crate::explain::testkit::{at, held, in_phase};
+use crate::limit::Limit;
+use crate::policy::Paused;
+use crate::reboot::{Parsed, Phase};
+
+fn blocked(view: &CheckView, text: &str) {
+    let told = told(view);
+    assert!(
+        told.iter()
+            .any(|line| line.starts_with("blocks") && line.contains(text)),
+        "{text}: {told:#?}"
+    );
+}
+
+#[test]
+fn a_pause_a_shut_gate_and_a_policy_that_cannot_be_followed_block() {
+    let mut paused = policy("p", 0);
+    paused.paused = Some(Paused {
+        reason: "holidays".into(),
+        until: None,
+    });
+    blocked(
+        &under(alone(), vec![paused.clone()]),
+        "Paused: RebootPolicy p is paused: holidays",
+    );
+    paused.paused.as_mut().unwrap().until = Some(at(999));
+    assert_eq!(
+        told(&under(alone(), vec![paused])),
+        [""; 0],
+        "a pause that is over"
+    );
+    let mut wrong = policy("p", 0);
+    wrong.problems = vec!["spec.windows[0]: no such time zone".into()];
+    blocked(&under(alone(), vec![wrong]), "PolicyInvalid");
+    let mut view = alone();
+    view.fleet.policies = Policies::Unreadable { why: "403".into() };
+    blocked(&view, "PoliciesUnreadable");
+    let shut = |state| CheckView {
+        gates: vec![GateAnswer {
+            gate: "pods app=batch".into(),
+            state,
+        }],
+        ..alone()
+    };
+    blocked(
+        &shut(GateState::Shut(vec![
+            "pod shop/batch-1 is on this node".into(),
+        ])),
+        "pod shop/batch-1",
+    );
+    assert_eq!(told(&shut(GateState::Open)), [""; 0]);
+    assert_eq!(
+        told(&shut(GateState::Unknown("no route".into()))),
+        ["unknown gate pods app=batch: could not be looked at: no route"]
+    );
+}
+
+#[test]
+fn the_budget_counts_who_is_out_as_a_winner_would() {
+    let mut cordoned = node("n2");
+    cordoned.unschedulable = true;
+    let full = view(vec![node("n1"), cordoned.clone(), node("n3")], vec![]);
+    assert_eq!(
+        told(&full),
+        [
+            "blocks group default: at most 1 of 3 in group default may be out (if --max-unavailable has its default); out now: n2 (unschedulable)"
+        ]
+    );
+    let mut two = policy("p", 0);
+    two.max_unavailable = Some(Limit::Count(2));
+    let roomy = under(full.clone(), vec![two.clone()]);
+    assert_eq!(
+        told(&roomy),
+        [
+            "note group p: at most 2 of 3 in group p may be out (RebootPolicy p: 2); out now: n2 (unschedulable)"
+        ]
+    );
+    // A holder that agreed to one only, rules both.
+    let mut row = held(0, "n3", 5);
+    row.group = two.name.clone();
+    let strict = under(
+        view(vec![node("n1"), node("n2"), node("n3")], vec![row]),
+        vec![two],
+    );
+    blocked(&strict, "at most 1 of 3 in group p may be out");
+    blocked(&strict, "n3 (holds dogwatch-default-0)");
+    cordoned.labels = [("dogwatch.dev/ignore".to_owned(), "true".to_owned())].into();
+    assert_eq!(told(&view(vec![node("n1"), cordoned], vec![])), [""; 0]);
+}
+
+#[test]
+fn without_a_ready_coordinator_nothing_would_happen() {
+    for (seen, text) in [
+        (
+            CoordinatorSeen::NoDaemonSet,
+            "no DaemonSet dogwatch-coordinator",
+        ),
+        (CoordinatorSeen::NoPod, "none runs on this node"),
+        (
+            CoordinatorSeen::Pod {
+                name: "dogwatch/c".into(),
+                ready: false,
+                state: "CrashLoopBackOff".into(),
+            },
+            "pod dogwatch/c is CrashLoopBackOff, not ready",
+        ),
+    ] {
+        blocked(
+            &CheckView {
+                coordinator: Ok(seen),
+                ..alone()
+            },
+            text,
+        );
+    }
+}
+
+#[test]
+fn what_stands_on_the_node_is_told() {
+    let mut locked = node("n1");
+    locked.api_lock = true;
+    blocked(&view(vec![locked], vec![]), "the lock API has taken it out");
+    let mut broken = node("n1");
+    broken.record = Parsed::Bad { why: "eof".into() };
+    blocked(
+        &view(vec![broken], vec![]),
+        "dogwatch.dev/reboot cannot be read: eof",
+    );
+    let draining = in_phase("n1", Phase::Draining, 5, ("Draining", "1 to go"));
+    assert_eq!(
+        told(&view(vec![draining], vec![held(0, "n1", 5)])),
+        ["note Node n1: a reboot is under way, draining: Draining"]
+    );
+}
+
+#[test]
+fn a_policy_that_lost_is_named() {
+    let told = told(&under(
+        alone(),
+        vec![policy("strong", 9), policy("weak", 1)],
+    ));
+    assert_eq!(
+        told,
+        ["note RebootPolicy strong: rules this node; weak match it too, and do not"]
+    );
+}
+
+#[test]
+fn a_node_that_is_not_there_is_no_clear_one() {
+    let mut view = alone();
+    view.node = crate::name::NodeName::new("n9").unwrap();
+    assert_eq!(findings(&view, now(0)), None);
+}
