@@ -81,24 +81,28 @@ impl Prometheus {
     /// What keeps this gate shut, a sentence for each reason; empty is open. Ends within the time
     /// limit. Needs a tokio runtime with I/O and time.
     pub async fn shut(&self, gate: &PrometheusGate) -> Vec<String> {
-        let address = match Address::parse(&gate.url) {
-            Ok(address) => address,
-            Err(why) => {
-                return vec![format!(
-                    "Prometheus cannot be asked: the address in the policy {why}"
-                )];
-            }
-        };
+        match self.asked(gate).await {
+            Ok(reasons) => reasons,
+            Err(why) => vec![why],
+        }
+    }
+
+    /// The same for who has to tell a gate that is shut from one that could not be asked, as from
+    /// another place than the node's; what went wrong is in words.
+    pub async fn asked(&self, gate: &PrometheusGate) -> Result<Vec<String>, String> {
+        let address = Address::parse(&gate.url).map_err(|why| {
+            format!("Prometheus cannot be asked: the address in the policy {why}")
+        })?;
         let asked = tokio::time::timeout(self.settings.time_limit, self.ask(&address, &gate.ask));
         let answer = asked
             .await
             .unwrap_or(Err(Trouble::Slow(self.settings.time_limit)));
         match answer {
-            Ok(reason) => reason.into_iter().collect(),
-            Err(trouble) => vec![format!(
+            Ok(reason) => Ok(reason.into_iter().collect()),
+            Err(trouble) => Err(format!(
                 "Prometheus at {address} cannot be asked: {}",
                 trouble.in_words()
-            )],
+            )),
         }
     }
 

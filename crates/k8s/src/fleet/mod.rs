@@ -1,15 +1,25 @@
 //! The whole fleet, for people: every Node, every slot, and what is on one node.
 //!
-//! **For:** `dogwatch status`, `explain` and `reboot`.
-//! **May touch:** reads of Nodes, Leases, pods, DaemonSets and budgets; one annotation of a Node.
-//! **Promises:** what it shows is made by the same functions that the coordinator sees by; the only
-//! write is [`FleetClient::request_reboot`], and it never replaces somebody else's request unasked.
+//! **For:** what a person types: `dogwatch status`, `explain`, `check`, `reboot`, `abort`, `pause`,
+//! `resume` and `unlock`.
+//! **May touch:** reads of Nodes, Leases, policies, pods, DaemonSets, namespaces and budgets; two
+//! annotations of a Node, `spec.paused` of a policy, the holder of a Lease, Events.
+//! **Promises:** what it shows is made by the same functions that the coordinator sees by; every
+//! write holds only for the object as it was judged; a lock that is broken is told by an Event
+//! first.
 
+mod abort;
+mod check;
+mod names;
 mod on_node;
+mod pause;
 mod read;
 mod request;
+mod unlock;
 mod watch;
 
+pub use abort::{AbortAsked, NodeWatch};
+pub use pause::PauseChange;
 pub(crate) use read::lease_row;
 pub use request::Requested;
 pub use watch::FleetWatch;

@@ -33,7 +33,10 @@ impl FleetClient {
         })
     }
 
-    async fn daemonsets_of(&self, pods: &[PodSeen]) -> Result<BTreeSet<DaemonSetRef>, Error> {
+    pub(super) async fn daemonsets_of(
+        &self,
+        pods: &[PodSeen],
+    ) -> Result<BTreeSet<DaemonSetRef>, Error> {
         let named: BTreeSet<DaemonSetRef> = pods.iter().filter_map(daemonset_of).collect();
         let mut there = BTreeSet::new();
         for set in named {

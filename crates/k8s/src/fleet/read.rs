@@ -11,7 +11,7 @@ use kube::{Api, ResourceExt as _};
 use super::FleetClient;
 use crate::Error;
 use crate::error::ask;
-use crate::lock::lease_seen;
+use crate::lock::{lease_seen, told_by_group};
 use crate::node::{get_node, node_seen};
 use crate::policy;
 
@@ -31,6 +31,7 @@ impl FleetClient {
                 .filter_map(|node| node_seen(node).ok())
                 .collect(),
             leases: leases.items.iter().filter_map(lease_row).collect(),
+            hosts: leases.items.iter().flat_map(told_by_group).collect(),
         })
     }
 

@@ -13,10 +13,10 @@ use crate::error::{Error, Kind, ask};
 use crate::node::get_node;
 
 /// How a person's tool names itself as a field manager.
-const MANAGER: &str = "dogwatch";
+pub(super) const MANAGER: &str = "dogwatch";
 /// A Node that changes between each read and each write does not exist; a kubelet's status writes
 /// may come in between once or twice.
-const TRIES: u32 = 5;
+pub(super) const TRIES: u32 = 5;
 
 /// What became of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,8 @@ impl FleetClient {
                 }
                 Some(_) | None => {}
             }
-            match self.write(node, &body(&seen, &text)).await {
+            let annotations = json!({ annotation::REBOOT_REQUESTED: text });
+            match self.annotate(&seen, &annotations).await {
                 Ok(()) => return Ok(Requested::Written),
                 Err(error) if error.kind() == Kind::Conflict && tries < TRIES => {}
                 Err(error) => return Err(error),
@@ -67,21 +68,19 @@ impl FleetClient {
         }
     }
 
-    async fn write(&self, node: &NodeName, body: &Value) -> Result<(), Error> {
+    /// Writes these annotations onto the Node as it was seen: if it has changed, nothing is written.
+    pub(super) async fn annotate(&self, seen: &Node, annotations: &Value) -> Result<(), Error> {
+        let body = json!({ "metadata": {
+            "uid": seen.uid(),
+            "resourceVersion": seen.resource_version(),
+            "annotations": annotations,
+        }});
         let params = PatchParams {
             field_manager: Some(MANAGER.into()),
             ..PatchParams::default()
         };
         let nodes = self.nodes();
-        ask(nodes.patch_metadata(node.as_str(), &params, &Patch::Merge(body))).await?;
+        ask(nodes.patch_metadata(&seen.name_any(), &params, &Patch::Merge(&body))).await?;
         Ok(())
     }
-}
-
-fn body(seen: &Node, text: &str) -> Value {
-    json!({ "metadata": {
-        "uid": seen.uid(),
-        "resourceVersion": seen.resource_version(),
-        "annotations": { annotation::REBOOT_REQUESTED: text },
-    }})
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use dogwatch_core::explain::{Fleet, LeaseRow};
+use dogwatch_core::lock::Waiter;
+use dogwatch_core::name::GroupName;
 use dogwatch_core::policy::Policies;
 use dogwatch_core::reboot::NodeSeen;
 use futures::stream::{BoxStream, StreamExt as _};
@@ -13,6 +15,7 @@ use kube::ResourceExt as _;
 use super::FleetClient;
 use super::read::lease_row;
 use crate::Error;
+use crate::lock::told_by_group;
 use crate::node::node_seen;
 use crate::policy::{PoliciesSeen, watch_policies};
 use crate::watch::{Event, Full, Selection, watch};
@@ -22,9 +25,15 @@ pub struct FleetWatch {
     node_events: BoxStream<'static, Event<Node>>,
     lease_events: BoxStream<'static, Event<Lease>>,
     nodes: Option<BTreeMap<String, NodeSeen>>,
-    leases: Option<BTreeMap<String, LeaseRow>>,
+    leases: Option<BTreeMap<String, LeaseNews>>,
     policy_events: BoxStream<'static, PoliciesSeen>,
     policies: Policies,
+}
+
+/// What one Lease tells: whose slot it is, or who waits at a lock API.
+struct LeaseNews {
+    row: Option<LeaseRow>,
+    hosts: Vec<(GroupName, Waiter)>,
 }
 
 impl FleetClient {
@@ -52,7 +61,9 @@ impl FleetWatch {
             Some(event) = self.node_events.next() => {
                 take(&mut self.nodes, event, |node| node_seen(node).ok())
             }
-            Some(event) = self.lease_events.next() => take(&mut self.leases, event, lease_row),
+            Some(event) = self.lease_events.next() => take(&mut self.leases, event, |lease| {
+                Some(LeaseNews { row: lease_row(lease), hosts: told_by_group(lease) })
+            }),
             Some(seen) = self.policy_events.next() => {
                 self.policies = seen.policies;
                 Ok(())
@@ -69,7 +80,14 @@ impl FleetWatch {
         Some(Fleet {
             policies: self.policies.clone(),
             nodes: nodes.values().cloned().collect(),
-            leases: leases.values().cloned().collect(),
+            leases: leases
+                .values()
+                .filter_map(|news| news.row.clone())
+                .collect(),
+            hosts: leases
+                .values()
+                .flat_map(|news| news.hosts.clone())
+                .collect(),
         })
     }
 }

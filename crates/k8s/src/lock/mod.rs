@@ -35,6 +35,7 @@ use crate::watch::{Event, Full, Selection, watch};
 pub(crate) use lease::seen as lease_seen;
 
 pub use group::group_selector;
+pub(crate) use presence::told_by_group;
 pub use presence::{Presence, WaitingHere};
 pub use slots::Slots;
 pub use write::{BidOutcome, Leaving, ReleaseOutcome};

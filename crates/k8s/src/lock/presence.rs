@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{
     DeleteParams, ListParams, ObjectMeta, PartialObjectMeta, Patch, PatchParams, PostParams,
 };
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client, Resource};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -151,17 +151,33 @@ pub(super) async fn waiters(leases: &Api<Lease>, group: &GroupName) -> Result<Ve
         .collect())
 }
 
-/// What cannot be read calls nobody: the lock is safe and live without.
 fn told(lease: &PartialObjectMeta<Lease>, group: &GroupName) -> Vec<Waiter> {
-    let text = lease.annotations().get(annotation::WAITING);
+    let told = told_by_group(lease).into_iter();
+    told.filter(|(of, _)| of == group)
+        .map(|(_, waiter)| waiter)
+        .collect()
+}
+
+/// Everybody of whom this Lease of a replica tells, by group. What cannot be read calls nobody: the
+/// lock is safe and live without.
+pub(crate) fn told_by_group<K: Resource>(lease: &K) -> Vec<(GroupName, Waiter)> {
+    let text = lease.meta().annotations.as_ref();
+    let text = text.and_then(|all| all.get(annotation::WAITING));
     let all =
         text.and_then(|text| serde_json::from_str::<BTreeMap<String, Vec<WaitingHere>>>(text).ok());
-    let hosts = all.and_then(|mut all| all.remove(group.as_str()));
     let waiter = |host: WaitingHere| Waiter {
         holder: host.holder,
         control_plane: host.control_plane,
         zone: host.zone,
         since: Some(host.since),
     };
-    hosts.unwrap_or_default().into_iter().map(waiter).collect()
+    let groups = all.unwrap_or_default().into_iter();
+    let known = groups.filter_map(|(group, hosts)| Some((GroupName::new(group).ok()?, hosts)));
+    known
+        .flat_map(|(group, hosts)| {
+            hosts
+                .into_iter()
+                .map(move |host| (group.clone(), waiter(host)))
+        })
+        .collect()
 }
