@@ -12,6 +12,8 @@ Exit codes:
   3  what was named does not exist
   4  no cluster is named, or it cannot be reached
   5  not allowed
+  6  check: something is in the way
+  130  ended by ctrl-C
 
 The cluster is chosen as kubectl chooses it: KUBECONFIG, else ~/.kube/config, else the pod's own.";
 

@@ -19,6 +19,10 @@ pub enum Exit {
     Unreachable = 4,
     /// Not allowed.
     Forbidden = 5,
+    /// `check` found something in the way.
+    Blocked = 6,
+    /// Ended by ctrl-C.
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {
@@ -78,7 +82,7 @@ impl Failure {
         let said = error.in_words();
         match error.kind() {
             Kind::Forbidden => Self::new(Exit::Forbidden, format!("not allowed to {what}: {said}"))
-                .next("ask for the right, or take another context with --context"),
+                .next("ask for that right, or take another user with --context"),
             Kind::NotFound => Self::new(Exit::NotFound, format!("failed to {what}: {said}")),
             Kind::Transient => Self::new(
                 Exit::Unreachable,
@@ -91,6 +95,15 @@ impl Failure {
             | Kind::Throttled { .. }
             | Kind::Refused => Self::new(Exit::Failed, format!("failed to {what}: {said}")),
         }
+    }
+
+    /// The kind RebootPolicy is not installed.
+    pub fn no_policies_installed() -> Self {
+        Self::new(
+            Exit::NotFound,
+            "RebootPolicies are not installed in this cluster, so there is nothing to pause",
+        )
+        .next("dogwatch crds | kubectl apply --server-side -f -")
     }
 
     /// What was to be printed could not be. A reader that went away (`| head`) is no failure.

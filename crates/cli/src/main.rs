@@ -11,8 +11,10 @@ mod args;
 mod cluster;
 mod command;
 mod exit;
+mod near;
 mod output;
 mod paint;
+mod person;
 mod table;
 
 use std::process::ExitCode;

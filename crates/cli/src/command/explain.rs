@@ -7,7 +7,7 @@ use dogwatch_core::name::NodeName;
 
 use crate::args::Cluster;
 use crate::cluster::{Connected, now};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::output::{self, Format};
 use crate::paint::{Colour, Paint};
 use crate::table::printable;
@@ -44,13 +44,9 @@ pub fn node(text: &str) -> Result<NodeName, String> {
 pub async fn run(cluster: &Cluster, args: &ExplainArgs) -> Result<(), Failure> {
     let connected = Connected::to(cluster).await?;
     let view = look(&connected, &args.node).await?;
-    let explanation = explain::explain(&view, now()).ok_or_else(|| {
-        Failure::new(
-            Exit::NotFound,
-            format!("there is no Node {} in this cluster", args.node),
-        )
-        .next("`dogwatch status` lists them")
-    })?;
+    let Some(explanation) = explain::explain(&view, now()) else {
+        return Err(connected.no_such_node(&args.node).await);
+    };
     let mut out = output::stdout();
     match args.output {
         Format::Json => output::json(&mut out, &explanation)?,

@@ -1,14 +1,19 @@
 //! The subcommands, one file each.
 
+mod abort;
+mod check;
 mod completions;
 mod controller;
 mod crds;
 mod demo;
 mod explain;
 mod manifests;
+mod nodes;
+mod pause;
 mod reboot;
 mod simulate;
 mod status;
+mod unlock;
 
 use clap::Subcommand;
 
@@ -24,6 +29,16 @@ pub enum Command {
     Explain(explain::ExplainArgs),
     /// Asks for nodes to be rebooted, each in its turn
     Reboot(reboot::RebootArgs),
+    /// Stops a reboot: undoes it, frees its lock, and waits until that is done
+    Abort(abort::AbortArgs),
+    /// Pauses policies: nothing begins, and a drain under way is undone
+    Pause(pause::PauseArgs),
+    /// Ends pauses
+    Resume(pause::resume::ResumeArgs),
+    /// Shows who holds a lock and whether anybody is behind it; frees one that is nobody's
+    Unlock(unlock::UnlockArgs),
+    /// Says what would block a reboot of a node now, before it is tried
+    Check(check::CheckArgs),
     /// Shows a cluster that reboots itself node by node, here and now, without a cluster
     Demo(demo::DemoArgs),
     /// Plays a rollout of many nodes in seconds: how long it takes, who waits longest, what it costs
@@ -45,6 +60,11 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         Command::Status(args) => status::run(&cluster, &args).await,
         Command::Explain(args) => explain::run(&cluster, &args).await,
         Command::Reboot(args) => reboot::run(&cluster, &args).await,
+        Command::Abort(args) => abort::run(&cluster, &args).await,
+        Command::Pause(args) => pause::run(&cluster, &args).await,
+        Command::Resume(args) => pause::resume::run(&cluster, &args).await,
+        Command::Unlock(args) => unlock::run(&cluster, &args).await,
+        Command::Check(args) => check::run(&cluster, &args).await,
         Command::Demo(args) => demo::run(&args).await,
         Command::Simulate(args) => simulate::run(&args),
         Command::Crds => crds::run(),

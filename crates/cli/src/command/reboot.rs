@@ -1,24 +1,29 @@
 //! `dogwatch reboot`.
 
-use std::io::Write as _;
+mod follow;
 
+use std::io::Write as _;
+use std::time::Duration;
+
+use dogwatch_core::duration;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot::Request;
 use dogwatch_k8s::fleet::Requested;
 use jiff::Timestamp;
 
+use super::nodes::Which;
 use crate::args::Cluster;
 use crate::cluster::{Connected, now};
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::person;
 use crate::table::printable;
 
 /// Which nodes, and why.
 #[derive(Debug, clap::Args)]
 pub struct RebootArgs {
-    /// The nodes (NAME or node/NAME). Each waits for its turn; none is drained before it
-    #[arg(required = true, value_name = "NODE", value_parser = super::explain::node)]
-    nodes: Vec<NodeName>,
+    #[command(flatten)]
+    which: Which,
 
     /// Why; shown wherever the reboot is
     #[arg(long, value_name = "TEXT", default_value = "")]
@@ -35,26 +40,58 @@ pub struct RebootArgs {
     /// Replaces another request that a node carries already
     #[arg(long)]
     replace: bool,
+
+    /// Follows the nodes until each has been rebooted and is back
+    #[arg(long)]
+    wait: bool,
+
+    /// How long to follow them; for ever where it is not given
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "wait")]
+    timeout: Option<Duration>,
+
+    /// Does not ask (--all)
+    #[arg(long, short)]
+    yes: bool,
 }
 
 /// Writes the requests, each on its own; the first trouble gives the exit code.
 pub async fn run(cluster: &Cluster, args: &RebootArgs) -> Result<(), Failure> {
+    args.which.chosen()?;
     let connected = Connected::to(cluster).await?;
     let request = Request {
         reason: args.reason.clone(),
-        requester: args.requester.clone().unwrap_or_else(user),
+        requester: args.requester.clone().unwrap_or_else(person::name),
         not_before: args.not_before,
     };
+    let nodes = args.which.names(&connected).await?;
+    if args.which.all {
+        let question = format!("Reboot all {} nodes, each in its turn?", nodes.len());
+        person::confirm(&question, args.yes)?;
+    }
+    // Before anything is asked: what was served before is told from what is served now.
+    let mut following = None;
+    if args.wait {
+        following = Some(follow::Following::begin(&connected).await?);
+    }
     let mut failures = Vec::new();
-    for node in &args.nodes {
+    let mut asked = Vec::new();
+    for node in &nodes {
         match ask(&connected, node, &request, args.replace).await {
             Ok(said) => {
-                let mut out = output::stdout();
-                writeln!(out, "node/{node} {said}")?;
-                out.flush()?;
+                say(&format!("node/{node} {said}"))?;
+                asked.push(node.clone());
             }
             Err(failure) => failures.push(failure),
         }
+    }
+    if let Some(node) = asked.first() {
+        connected.warn_if_not_installed(node).await;
+    }
+    if let Some(following) = &mut following
+        && !asked.is_empty()
+    {
+        let followed = following.to_the_end(&connected, &asked, args.timeout).await;
+        failures.extend(followed.err());
     }
     let mut failures = failures.into_iter();
     let Some(first) = failures.next() else {
@@ -65,6 +102,12 @@ pub async fn run(cluster: &Cluster, args: &RebootArgs) -> Result<(), Failure> {
         let _ = failure.report();
     }
     Err(first)
+}
+
+fn say(text: &str) -> Result<(), Failure> {
+    let mut out = output::stdout();
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
 }
 
 async fn ask(
@@ -91,24 +134,13 @@ async fn ask(
         .next(format!(
             "leave it, or replace it: dogwatch reboot {node} --replace"
         ))),
-        Requested::NoSuchNode => Err(Failure::new(
-            Exit::NotFound,
-            format!("there is no Node {node} in this cluster"),
-        )
-        .next("`dogwatch status` lists them")),
+        Requested::NoSuchNode => Err(connected.no_such_node(node).await),
     }
 }
 
-fn user() -> String {
-    ["USER", "LOGNAME"]
-        .iter()
-        .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()))
-        .unwrap_or_else(|| "unknown".into())
-}
-
 /// A moment, to the second; a duration counts from now.
-fn moment(text: &str) -> Result<Timestamp, String> {
-    let time = match dogwatch_core::duration::parse(text) {
+pub fn moment(text: &str) -> Result<Timestamp, String> {
+    let time = match duration::parse(text) {
         Ok(ahead) => now().plus(ahead),
         Err(_) => text.parse::<Timestamp>().map_err(|_| {
             "write a time like 2026-11-21T22:00:00Z, or a duration like 2h".to_owned()

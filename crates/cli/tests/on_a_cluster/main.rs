@@ -4,7 +4,13 @@
     reason = "a helper of a test fails as the test does"
 )]
 
+mod abort;
+mod bad_input;
+mod check;
+mod pause;
+mod reboot;
 mod stage;
+mod unlock;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -20,6 +26,7 @@ fn rebooting_cluster() -> Stage {
     stage.node("n2", Some("waiting"), 30);
     stage.node("n3", None, 0);
     stage.lease("dogwatch-default-0", Some("n1"));
+    stage.coordinators(&["n1", "n2", "n3"]);
     stage
 }
 
@@ -196,7 +203,7 @@ fn what_does_not_exist_ends_with_3_and_says_where_to_look() {
     let (code, text, errors) = ended(stage.dogwatch(&["explain", "node/n9"]));
     assert_eq!((code, text.as_str()), (3, ""));
     assert!(
-        errors.contains("no Node n9") && errors.contains("`dogwatch status` lists them"),
+        errors.contains("no Node n9") && errors.contains("did you mean n1 or n2 or n3?"),
         "{errors}"
     );
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const TESTER: &str = "tester";
+const POLICIES: &str = "/apis/dogwatch.dev/v1alpha1/rebootpolicies";
 
 /// A cluster; it lives as long as this.
 pub struct Stage {
@@ -188,7 +189,80 @@ impl Stage {
         serde_json::from_str(text.expect("the node carries a request")).unwrap()
     }
 
-    fn post(&self, path: &str, object: &Value) {
+    /// The kind RebootPolicy, and these policies by name and `spec`.
+    pub fn policies(&self, policies: &[(&str, Value)]) {
+        let kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        self.post(kinds, &dogwatch_api::reboot_policy::crd());
+        for (name, spec) in policies {
+            let policy = json!({
+                "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
+                "metadata": { "name": name }, "spec": spec,
+            });
+            self.post(POLICIES, &policy);
+        }
+    }
+
+    /// A DaemonSet of coordinators, and a ready pod of it on each of these nodes.
+    pub fn coordinators(&self, nodes: &[&str]) {
+        let labels = json!({ "app.kubernetes.io/name": "dogwatch-coordinator" });
+        let template = json!({
+            "metadata": { "labels": labels },
+            "spec": { "containers": [{ "name": "c", "image": "i" }] },
+        });
+        self.post(
+            "/apis/apps/v1/namespaces/dogwatch/daemonsets",
+            &json!({
+                "metadata": { "name": "dogwatch-coordinator" },
+                "spec": { "selector": { "matchLabels": labels }, "template": template },
+            }),
+        );
+        for node in nodes {
+            let owner = json!({
+                "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "dogwatch-coordinator",
+                "uid": "d", "controller": true,
+            });
+            let pods = "/api/v1/namespaces/dogwatch/pods";
+            let name = format!("coordinator-{node}");
+            self.post(
+                pods,
+                &json!({
+                    "metadata": { "name": name, "labels": labels, "ownerReferences": [owner] },
+                    "spec": { "nodeName": node, "containers": [{ "name": "c", "image": "i" }] },
+                }),
+            );
+            let ready = json!({ "status": { "phase": "Running",
+                "conditions": [{ "type": "Ready", "status": "True" }] } });
+            self.merge(&format!("{pods}/{name}/status"), &ready);
+        }
+    }
+
+    /// An object, or null where there is none.
+    pub fn get(&self, path: &str) -> Value {
+        let Reply::Response(response) =
+            self.server
+                .handle(&request(Method::GET, path, &Value::Null))
+        else {
+            panic!("{path} is no watch");
+        };
+        if response.code == 404 {
+            return Value::Null;
+        }
+        serde_json::from_slice(&response.body).unwrap()
+    }
+
+    /// A merge patch.
+    pub fn merge(&self, path: &str, body: &Value) {
+        let patch = request(Method::PATCH, path, body);
+        self.send(&patch.content_type("application/merge-patch+json"));
+    }
+
+    /// One policy's `spec`; null where there is no such policy.
+    pub fn spec(&self, policy: &str) -> Value {
+        self.get(&format!("{POLICIES}/{policy}"))["spec"].clone()
+    }
+
+    /// Makes an object.
+    pub fn post(&self, path: &str, object: &Value) {
         self.send(&request(Method::POST, path, object));
     }
 

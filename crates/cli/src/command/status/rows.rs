@@ -1,17 +1,25 @@
 //! From the status to tables.
 
+mod policies;
+
 use std::io::{self, Write};
 
 use dogwatch_core::Now;
 use dogwatch_core::explain::{LockRow, NodeRow, Status, age, moment};
+
+use policies::policies;
+pub use policies::policy_identity;
 
 use crate::output::Format;
 use crate::paint::{Colour, Paint};
 use crate::table::{Cell, Table};
 
 /// Reasons that stay until somebody does something.
-const NEEDS_A_PERSON: [&str; 6] = [
+const NEEDS_A_PERSON: [&str; 9] = [
     "BootIdUnreadable",
+    "Invalid",
+    "PoliciesUnreadable",
+    "PolicyInvalid",
     "RebootFailed",
     "RecordUnreadable",
     "RequestUnreadable",
@@ -19,11 +27,13 @@ const NEEDS_A_PERSON: [&str; 6] = [
     "SentinelSurvivedReboot",
 ];
 
-/// Both tables.
+/// The tables.
 pub struct Tables {
     /// The nodes.
     pub nodes: Table,
     locks: Table,
+    /// The policies.
+    pub policies: Table,
 }
 
 impl Tables {
@@ -33,15 +43,26 @@ impl Tables {
         Self {
             nodes: nodes(&status.nodes, wide, now),
             locks: locks(&status.locks, now),
+            policies: policies(&status.policies, wide, now),
         }
     }
 
-    /// The nodes; below them the locks, if there are any.
+    /// The nodes; below them the locks and the policies, if there are any. With none of all, the
+    /// head of the nodes' table.
     pub fn write(&self, out: &mut impl Write, paint: Paint) -> io::Result<()> {
-        self.nodes.write(out, paint)?;
-        if !self.locks.rows.is_empty() {
-            writeln!(out)?;
-            self.locks.write(out, paint)?;
+        let others = [&self.locks, &self.policies];
+        let mut tables: Vec<&Table> = others
+            .into_iter()
+            .filter(|table| !table.rows.is_empty())
+            .collect();
+        if !self.nodes.rows.is_empty() || tables.is_empty() {
+            tables.insert(0, &self.nodes);
+        }
+        for (index, table) in tables.into_iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            table.write(out, paint)?;
         }
         Ok(())
     }
@@ -50,7 +71,7 @@ impl Tables {
 fn nodes(rows: &[NodeRow], wide: bool, now: Now) -> Table {
     let mut columns = vec!["NODE", "GROUP", "STATUS", "PHASE", "SINCE", "LOCK", "LAST"];
     if wide {
-        columns.extend(["BOOT-ID", "TRIGGER"]);
+        columns.extend(["POLICY", "BOOT-ID", "TRIGGER"]);
     }
     columns.push("WAITS-FOR");
     Table {
@@ -73,6 +94,7 @@ fn node(row: &NodeRow, wide: bool, now: Now) -> Vec<Cell> {
         last(row, now).into(),
     ];
     if wide {
+        cells.push(row.policy.as_deref().into());
         cells.push(row.boot_id.as_deref().into());
         cells.push(row.trigger.as_deref().map(first_line).into());
     }
@@ -109,8 +131,12 @@ fn first_line(text: &str) -> &str {
 }
 
 fn why(row: &NodeRow) -> Option<Cell> {
-    let reason = row.reason.as_deref()?;
-    let text = match row.message.as_deref() {
+    reason(row.reason.as_deref(), row.message.as_deref())
+}
+
+fn reason(reason: Option<&str>, message: Option<&str>) -> Option<Cell> {
+    let reason = reason?;
+    let text = match message {
         Some(message) if !message.is_empty() => format!("{reason}: {message}"),
         Some(_) | None => reason.to_owned(),
     };
@@ -163,6 +189,7 @@ mod tests {
         NodeRow {
             name: name.into(),
             group: "default".into(),
+            policy: None,
             status: "Ready".into(),
             phase: None,
             since: None,
@@ -214,6 +241,7 @@ mod tests {
                 next: Vec::new(),
                 given_back: 0,
             }],
+            policies: Vec::new(),
         }
     }
 
@@ -249,7 +277,10 @@ dogwatch-default-0   default   node/n1   30s     1     -
     fn wide_adds_boot_id_and_trigger() {
         let text = written(Format::Wide);
         let head = text.lines().next().unwrap();
-        assert!(head.contains("BOOT-ID   TRIGGER       WAITS-FOR"), "{head}");
+        assert!(
+            head.contains("POLICY   BOOT-ID   TRIGGER       WAITS-FOR"),
+            "{head}"
+        );
         assert!(
             text.lines()
                 .nth(1)

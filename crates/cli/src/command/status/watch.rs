@@ -7,7 +7,8 @@ use std::time::Duration;
 use dogwatch_core::explain::{self, Status};
 use tokio::time::Instant;
 
-use super::rows::{Tables, drawn, identity};
+use super::rows::{Tables, drawn, identity, policy_identity};
+use super::{What, only};
 use crate::cluster::{Connected, now};
 use crate::exit::Failure;
 use crate::output::{self, Format};
@@ -19,7 +20,7 @@ const TOGETHER: Duration = Duration::from_millis(100);
 const TICK: Duration = Duration::from_secs(1);
 
 /// Shows every change, until it is ended from outside.
-pub async fn run(connected: &Connected, format: Format) -> Result<(), Failure> {
+pub async fn run(connected: &Connected, format: Format, what: Option<What>) -> Result<(), Failure> {
     let mut fleet = connected.fleet.watch();
     let mut screen = Screen::new(format);
     let mut due: Option<Instant> = None;
@@ -36,7 +37,7 @@ pub async fn run(connected: &Connected, format: Format) -> Result<(), Failure> {
             () = at(due) => {
                 due = screen.ticks().then(|| Instant::now() + TICK);
                 if let Some(fleet) = fleet.fleet() {
-                    screen.show(&explain::status(&fleet))?;
+                    screen.show(&only(explain::status(&fleet, now()), what))?;
                 }
             }
         }
@@ -58,6 +59,7 @@ struct Screen {
     paint: Paint,
     shown: Option<Status>,
     rows: BTreeMap<String, String>,
+    policies: BTreeMap<String, String>,
 }
 
 impl Screen {
@@ -69,6 +71,7 @@ impl Screen {
             paint: Paint::of_stdout(),
             shown: None,
             rows: BTreeMap::new(),
+            policies: BTreeMap::new(),
         }
     }
 
@@ -112,14 +115,20 @@ impl Screen {
     }
 
     fn add_rows(&mut self, out: &mut impl Write, status: &Status) -> Result<(), Failure> {
-        let table = Tables::of(status, self.format, now()).nodes;
+        let tables = Tables::of(status, self.format, now());
+        let table = &tables.nodes;
         let rows: BTreeMap<String, String> = status
             .nodes
             .iter()
             .map(|row| (row.name.clone(), identity(row)))
             .collect();
+        let policies: BTreeMap<String, String> = status
+            .policies
+            .iter()
+            .map(|row| (row.name.clone(), policy_identity(row)))
+            .collect();
         if self.shown.is_none() {
-            table.write(out, self.paint)?;
+            tables.write(out, self.paint)?;
         } else {
             let changed = |name: &String| self.rows.get(name) != rows.get(name);
             let pairs = status.nodes.iter().zip(&table.rows);
@@ -127,8 +136,15 @@ impl Screen {
                 .filter(|(row, _)| changed(&row.name))
                 .map(|(_, cells)| cells);
             table.write_rows(out, changed, self.paint)?;
+            let changed = |name: &String| self.policies.get(name) != policies.get(name);
+            let pairs = status.policies.iter().zip(&tables.policies.rows);
+            let changed = pairs
+                .filter(|(row, _)| changed(&row.name))
+                .map(|(_, cells)| cells);
+            tables.policies.write_rows(out, changed, self.paint)?;
         }
         self.rows = rows;
+        self.policies = policies;
         Ok(())
     }
 }
@@ -142,6 +158,7 @@ mod tests {
         let row = |(name, phase): &(&str, Option<&'static str>)| NodeRow {
             name: (*name).into(),
             group: "default".into(),
+            policy: None,
             status: "Ready".into(),
             phase: *phase,
             since: None,
@@ -156,6 +173,7 @@ mod tests {
         Status {
             nodes: phases.iter().map(row).collect(),
             locks: Vec::new(),
+            policies: Vec::new(),
         }
     }
 

@@ -1,0 +1,168 @@
+//! What to do with a pause that is there. Pure.
+
+use dogwatch_api::label;
+use dogwatch_api::reboot_policy::Paused;
+use dogwatch_core::explain::Fleet;
+use dogwatch_core::policy::{self, Paused as InForce};
+use dogwatch_core::reboot::NodeSeen;
+use dogwatch_k8s::fleet::PauseChange;
+use dogwatch_k8s::policy::{PolicyObject, convert};
+use jiff::Timestamp;
+
+/// A pause that holds at least as long as the wanted one stays, for somebody gave it its reason;
+/// one that ends earlier is replaced only if `replace` says so.
+pub fn pause(object: &PolicyObject, wanted: &Paused, replace: bool, now: Timestamp) -> PauseChange {
+    match in_force(object, now) {
+        Some(there) if is_enough(&there, wanted) || !replace => PauseChange::Keep,
+        Some(_) | None => PauseChange::Set(wanted.clone()),
+    }
+}
+
+/// The pause that holds now. One that cannot be read is none that could be kept.
+pub fn in_force(object: &PolicyObject, now: Timestamp) -> Option<InForce> {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let pause = convert(name, &object.spec).paused?;
+    pause.until.is_none_or(|until| until > now).then_some(pause)
+}
+
+/// Whether the pause that is there holds for as long as the wanted one.
+pub fn is_enough(there: &InForce, wanted: &Paused) -> bool {
+    let Some(ends) = there.until else {
+        return true;
+    };
+    let wanted = wanted.until.as_deref();
+    wanted.is_some_and(|until| until.parse::<Timestamp>().is_ok_and(|until| ends >= until))
+}
+
+/// A policy that a pause made and that says nothing else goes with it.
+pub fn resume(object: &PolicyObject) -> PauseChange {
+    let paused = object.spec.get("paused");
+    if paused.is_none_or(serde_json::Value::is_null) {
+        return PauseChange::Keep;
+    }
+    if is_made_by_pause(object) {
+        PauseChange::Delete
+    } else {
+        PauseChange::Clear
+    }
+}
+
+fn is_made_by_pause(object: &PolicyObject) -> bool {
+    let labels = object.metadata.labels.as_ref();
+    let made = labels.and_then(|labels| labels.get(label::MADE_BY));
+    let bare = |(field, value): (&String, &serde_json::Value)| match field.as_str() {
+        "paused" | "priority" => true,
+        "nodeSelector" => value.as_object().is_some_and(serde_json::Map::is_empty),
+        _ => false,
+    };
+    made.is_some_and(|made| made == label::MADE_BY_PAUSE)
+        && object
+            .spec
+            .as_object()
+            .is_some_and(|spec| spec.iter().all(bare))
+}
+
+/// A priority below all others, and not above `most`.
+pub fn last(lowest: Option<i64>, most: i32) -> i32 {
+    let below = lowest.map_or(i64::from(most), |lowest| lowest.saturating_sub(1));
+    i32::try_from(below.min(i64::from(most))).unwrap_or(i32::MIN)
+}
+
+/// The nodes that no policy rules.
+pub fn without_policy(fleet: &Fleet) -> Vec<&NodeSeen> {
+    let policies = fleet.policies.known();
+    let alone = |node: &&NodeSeen| policy::ruling(policies, &node.labels).is_none();
+    fleet.nodes.iter().filter(alone).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn object(spec: Value, made: bool) -> PolicyObject {
+        let labels = if made {
+            json!({ label::MADE_BY: label::MADE_BY_PAUSE })
+        } else {
+            json!({})
+        };
+        let object = json!({ "metadata": { "name": "default", "labels": labels }, "spec": spec });
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn now() -> Timestamp {
+        "2026-11-21T12:00:00Z".parse().unwrap()
+    }
+
+    fn wanted(until: Option<&str>) -> Paused {
+        Paused {
+            reason: Some("ours".into()),
+            until: until.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn somebody_elses_pause_is_never_shortened_and_replaced_only_if_that_is_said() {
+        let for_ever = json!({ "paused": { "reason": "theirs" } });
+        let at = |hour: u8| json!({ "paused": { "until": format!("2026-11-21T{hour}:00:00Z") } });
+        let set = |until| PauseChange::Set(wanted(until));
+        let later = Some("2026-11-21T14:00:00Z");
+        for (there, until, replace, expected) in [
+            (json!({}), None, false, set(None)),
+            (for_ever.clone(), later, true, PauseChange::Keep),
+            (at(15), later, true, PauseChange::Keep),
+            (at(13), later, false, PauseChange::Keep),
+            (at(13), later, true, set(later)),
+            (at(13), None, true, set(None)),
+            (at(11), later, false, set(later)),
+            (json!({ "paused": "yes" }), later, false, set(later)),
+        ] {
+            let done = pause(
+                &object(there.clone(), false),
+                &wanted(until),
+                replace,
+                now(),
+            );
+            assert_eq!(done, expected, "{there} {until:?} {replace}");
+        }
+    }
+
+    #[test]
+    fn only_a_policy_that_pause_made_and_that_says_nothing_else_goes_with_its_pause() {
+        let made = json!({ "nodeSelector": {}, "priority": -1000, "paused": {} });
+        let with = |field: &str, value: Value| {
+            let mut spec = made.clone();
+            spec[field] = value;
+            spec
+        };
+        for (spec, by_pause, expected) in [
+            (made.clone(), true, PauseChange::Delete),
+            (made.clone(), false, PauseChange::Clear),
+            (with("maxUnavailable", json!(2)), true, PauseChange::Clear),
+            (
+                with("nodeSelector", json!({ "matchLabels": { "a": "b" } })),
+                true,
+                PauseChange::Clear,
+            ),
+            (json!({ "nodeSelector": {} }), true, PauseChange::Keep),
+        ] {
+            assert_eq!(
+                resume(&object(spec.clone(), by_pause)),
+                expected,
+                "{spec} {by_pause}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_policy_for_the_rest_comes_after_every_other() {
+        for (lowest, expected) in [
+            (None, -1000),
+            (Some(0), -1000),
+            (Some(-1000), -1001),
+            (Some(-5000), -5001),
+        ] {
+            assert_eq!(last(lowest, -1000), expected, "{lowest:?}");
+        }
+    }
+}

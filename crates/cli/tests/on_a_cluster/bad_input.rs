@@ -1,0 +1,86 @@
+//! What a person may get wrong, and what may be missing: one clear sentence and the next step.
+
+use dogwatch_sim::api::Verb;
+
+use super::rebooting_cluster;
+use super::stage::{Stage, ended};
+
+#[test]
+fn every_command_names_an_unknown_node_and_those_that_are_near() {
+    let stage = Stage::new();
+    stage.node("worker-1", None, 0);
+    for command in ["explain", "reboot", "abort", "check"] {
+        let (code, _, errors) = ended(stage.dogwatch(&[command, "wroker-1"]));
+        assert_eq!(code, 3, "{command}: {errors}");
+        assert!(
+            errors.contains("there is no Node wroker-1 in this cluster")
+                && errors.contains("did you mean worker-1?"),
+            "{command}: {errors}"
+        );
+        let (_, _, errors) = ended(stage.dogwatch(&[command, "database"]));
+        assert!(
+            errors.contains("`dogwatch status` lists them"),
+            "{command}: {errors}"
+        );
+    }
+}
+
+#[test]
+fn a_right_that_is_missing_is_named_by_verb_and_kind() {
+    let table: [(&[&str], Verb, &str); 5] = [
+        (&["reboot", "n3"], Verb::Patch, "nodes"),
+        (&["abort", "n1"], Verb::Patch, "nodes"),
+        (&["unlock", "n1"], Verb::List, "leases"),
+        (&["check", "n1"], Verb::List, "nodes"),
+        (&["pause", "--reason", "r"], Verb::List, "rebootpolicies"),
+    ];
+    for (args, verb, kind) in table {
+        let stage = rebooting_cluster();
+        stage.policies(&[]);
+        stage.deny(verb, kind);
+        let (code, _, errors) = ended(stage.dogwatch(args));
+        assert_eq!(code, 5, "{args:?}: {errors}");
+        let verb = format!("{verb:?}").to_lowercase();
+        assert!(
+            errors.contains(&format!("cannot {verb} resource \"{kind}\""))
+                && errors.contains("--context"),
+            "{args:?}: {errors}"
+        );
+    }
+}
+
+#[test]
+fn a_cluster_that_is_away_ends_every_command_with_4() {
+    let stage = Stage::away();
+    for args in [
+        &["reboot", "n1", "--wait"][..],
+        &["abort", "n1"],
+        &["pause", "--reason", "r"],
+        &["resume", "--all"],
+        &["unlock", "n1"],
+        &["check", "n1"],
+    ] {
+        let (code, _, errors) = ended(stage.dogwatch(args));
+        assert_eq!(code, 4, "{args:?}: {errors}");
+        assert!(errors.contains("is the cluster up?"), "{args:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_cluster_without_dogwatch_says_what_to_run() {
+    let stage = Stage::new();
+    stage.node("n1", None, 0);
+    let (code, text, errors) = ended(stage.dogwatch(&["reboot", "n1"]));
+    assert_eq!((code, text.as_str()), (0, "node/n1 is asked to reboot\n"));
+    assert!(
+        errors.contains("no DaemonSet dogwatch-coordinator is in namespace dogwatch")
+            && errors.contains("dogwatch manifests | kubectl apply"),
+        "{errors}"
+    );
+    let (code, text, _) = ended(stage.dogwatch(&["check", "n1"]));
+    assert_eq!(code, 6);
+    assert!(
+        text.contains("dogwatch manifests | kubectl apply"),
+        "{text}"
+    );
+}

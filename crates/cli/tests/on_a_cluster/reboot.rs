@@ -1,0 +1,150 @@
+//! `dogwatch reboot` for several nodes, and to the end.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use super::rebooting_cluster;
+use super::stage::{Stage, ended};
+
+fn node(name: &str) -> String {
+    format!("/api/v1/nodes/{name}")
+}
+
+fn request(stage: &Stage, name: &str) -> Value {
+    stage.get(&node(name))["metadata"]["annotations"]["dogwatch.dev/reboot-requested"].clone()
+}
+
+/// What a coordinator writes at the end.
+fn finish(stage: &Stage, name: &str, outcome: &str) {
+    let last = json!({
+        "outcome": outcome, "planned": "1970-01-01T00:00:20Z", "finished": "1970-01-01T00:09:00Z",
+        "oldBootId": "boot-1", "newBootId": "boot-2", "trigger": { "source": "request" },
+    });
+    let done = json!({ "metadata": { "annotations": {
+        "dogwatch.dev/reboot": null, "dogwatch.dev/reboot-requested": null,
+        "dogwatch.dev/last-reboot": last.to_string(),
+    } } });
+    stage.merge(&node(name), &done);
+}
+
+/// What a coordinator writes when it has taken a request up.
+fn begin(stage: &Stage, name: &str) {
+    let record = json!({
+        "phase": "waiting", "run": "coordinator/x", "since": "1970-01-01T00:00:20Z",
+        "planned": "1970-01-01T00:00:20Z", "trigger": { "source": "request" },
+        "bootId": "boot-1", "cordonedByUs": false,
+    });
+    let annotations = json!({ "dogwatch.dev/reboot": record.to_string() });
+    stage.merge(
+        &node(name),
+        &json!({ "metadata": { "annotations": annotations } }),
+    );
+    let condition = json!({ "type": "MaintenancePlanned", "status": "True",
+        "reason": "OutsideWindow", "message": "opens at noon" });
+    let ready = json!({ "type": "Ready", "status": "True" });
+    let status = json!({ "status": { "conditions": [ready, condition] } });
+    stage.merge(&format!("{}/status", node(name)), &status);
+}
+
+fn followed(stage: &Stage, args: &[&str]) -> (Child, impl FnMut(&str) -> String) {
+    let mut child = stage
+        .dogwatch(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let until = move |part: &str| loop {
+        let line = lines.next().expect("it goes on").unwrap();
+        if line.contains(part) {
+            return line;
+        }
+    };
+    (child, until)
+}
+
+#[test]
+fn nodes_are_chosen_by_label_and_all_of_them_only_on_a_clear_word() {
+    let stage = rebooting_cluster();
+    stage.merge(
+        &node("n2"),
+        &json!({ "metadata": { "labels": { "zone": "a" } } }),
+    );
+    let (code, text, _) = ended(stage.dogwatch(&["reboot", "-l", "zone=a"]));
+    assert_eq!((code, text.as_str()), (0, "node/n2 is asked to reboot\n"));
+    let (code, _, errors) = ended(stage.dogwatch(&["reboot", "--all"]).stdin(Stdio::null()));
+    assert_eq!(code, 2);
+    assert!(
+        errors.contains("Reboot all 3 nodes") && errors.contains("--yes"),
+        "{errors}"
+    );
+    assert!(request(&stage, "n3").is_null());
+    let (code, ..) = ended(stage.dogwatch(&["reboot", "--all", "--yes", "--replace"]));
+    assert_eq!(code, 0);
+    assert!(request(&stage, "n3").is_string());
+    let (code, ..) = ended(stage.dogwatch(&["reboot", "n1", "--all"]));
+    assert_eq!(code, 2);
+}
+
+#[test]
+fn a_reboot_is_followed_to_the_end_with_why_it_waits() {
+    let stage = rebooting_cluster();
+    let (child, mut until) = followed(&stage, &["reboot", "n3", "--wait", "--timeout", "60s"]);
+    until("node/n3 requested: RebootRequested");
+    begin(&stage, "n3");
+    let line = until("OutsideWindow");
+    assert!(line.starts_with("node/n3 waiting: OutsideWindow"), "{line}");
+    assert!(line.contains("opens at noon"), "{line}");
+    finish(&stage, "n3", "Rebooted");
+    until("node/n3 is back");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+}
+
+#[test]
+fn a_reboot_that_somebody_stopped_is_a_failure() {
+    let stage = rebooting_cluster();
+    let (child, mut until) = followed(&stage, &["reboot", "n3", "--wait", "--timeout", "60s"]);
+    until("node/n3 requested");
+    finish(&stage, "n3", "Aborted");
+    until("somebody stopped it");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("not rebooted: n3"), "{errors}");
+}
+
+#[test]
+fn a_wait_that_ends_says_why_and_leaves_the_request() {
+    let stage = rebooting_cluster();
+    begin(&stage, "n3");
+    let (code, _, errors) = ended(stage.dogwatch(&["reboot", "n3", "--wait", "--timeout", "1s"]));
+    assert_eq!(code, 1);
+    assert!(
+        errors.contains("not all are back within 1s; the requests stay. n3: OutsideWindow")
+            && errors.contains("dogwatch explain n3"),
+        "{errors}"
+    );
+    assert!(request(&stage, "n3").is_string());
+}
+
+#[test]
+fn ctrl_c_leaves_the_request_and_says_so() {
+    let stage = rebooting_cluster();
+    let (child, mut until) = followed(&stage, &["reboot", "n3", "--wait"]);
+    until("node/n3 requested");
+    let interrupt = ["-INT", &child.id().to_string()];
+    std::process::Command::new("kill")
+        .args(interrupt)
+        .status()
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        errors.contains("the requests stay: n3") && errors.contains("dogwatch abort"),
+        "{errors}"
+    );
+    assert!(request(&stage, "n3").is_string());
+}
