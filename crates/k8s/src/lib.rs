@@ -13,11 +13,13 @@ pub mod connect;
 pub mod drain;
 pub mod error;
 pub mod fleet;
+pub mod kured;
 pub mod leader;
 pub mod heal;
 pub mod lock;
 pub mod node;
 pub mod policy;
+pub mod rollout;
 pub mod watch;
 
 pub use connect::{ConnectError, Connection, connect, connect_to};

@@ -1,0 +1,168 @@
+//! From the kind that a person writes (`deploy`, `StatefulSet`, `rollouts.argoproj.io`) to the
+//! resource that it is.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, APIResourceList};
+use kube::Client;
+use kube::core::ApiResource;
+
+use crate::Error;
+use crate::error::ask;
+
+/// Why a kind is none that can be restarted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoSuchKind {
+    /// The API server serves nothing of that name.
+    #[error("the API server knows no kind {0:?}")]
+    Unknown(String),
+    /// More than one group has it.
+    #[error("{text:?} is more than one kind: write one of {}", .candidates.join(", "))]
+    Ambiguous {
+        /// What was written.
+        text: String,
+        /// What to write instead.
+        candidates: Vec<String>,
+    },
+}
+
+/// Kinds that need no discovery: plural, short names, group, version, kind. Everybody restarts these,
+/// and whoever may patch them may not always read the API's list of groups.
+const KNOWN: [(&str, &[&str], &str, &str, &str); 8] = [
+    ("deployments", &["deploy"], "apps", "v1", "Deployment"),
+    ("statefulsets", &["sts"], "apps", "v1", "StatefulSet"),
+    ("daemonsets", &["ds"], "apps", "v1", "DaemonSet"),
+    ("replicasets", &["rs"], "apps", "v1", "ReplicaSet"),
+    ("jobs", &[], "batch", "v1", "Job"),
+    ("cronjobs", &["cj"], "batch", "v1", "CronJob"),
+    ("pods", &["po"], "", "v1", "Pod"),
+    (
+        "replicationcontrollers",
+        &["rc"],
+        "",
+        "v1",
+        "ReplicationController",
+    ),
+];
+
+/// The resource of a kind as a person writes it, and its namespace or `None` where it has none.
+pub(super) async fn resolve(
+    client: &Client,
+    text: &str,
+) -> Result<Result<Resource, NoSuchKind>, Error> {
+    let lower = text.to_lowercase();
+    let (name, group) = match lower.split_once('.') {
+        Some((name, group)) => (name, Some(group)),
+        None => (lower.as_str(), None),
+    };
+    if let Some(known) = known(name, group) {
+        return Ok(Ok(known));
+    }
+    let mut found = Vec::new();
+    for one in groups(client, group).await? {
+        found.extend(served(client, &one, name).await?);
+    }
+    Ok(match found.len() {
+        0 => Err(NoSuchKind::Unknown(text.to_owned())),
+        1 => Ok(found.remove(0)),
+        _ => Err(NoSuchKind::Ambiguous {
+            text: text.to_owned(),
+            candidates: found
+                .iter()
+                .map(|one| format!("{}.{}", one.api.plural, one.api.group))
+                .collect(),
+        }),
+    })
+}
+
+/// A kind that is served.
+#[derive(Debug, Clone)]
+pub(super) struct Resource {
+    pub(super) api: ApiResource,
+    pub(super) namespaced: bool,
+    pub(super) singular: String,
+}
+
+fn known(name: &str, group: Option<&str>) -> Option<Resource> {
+    KNOWN
+        .iter()
+        .find(|(plural, short, of, _, kind)| {
+            let called = *plural == name || short.contains(&name) || kind.to_lowercase() == name;
+            called && group.is_none_or(|group| group == *of)
+        })
+        .map(|(plural, _, group, version, kind)| Resource {
+            api: resource(group, version, kind, plural),
+            namespaced: true,
+            singular: kind.to_lowercase(),
+        })
+}
+
+fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+    let api_version = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
+    ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version,
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    }
+}
+
+/// The groups that may have it; the core group has nothing with a template that is not known.
+async fn groups(client: &Client, group: Option<&str>) -> Result<Vec<APIGroup>, Error> {
+    let mut groups = ask(client.list_api_groups()).await?.groups;
+    groups.retain(|one| group.is_none_or(|group| group == one.name));
+    Ok(groups)
+}
+
+async fn served(client: &Client, group: &APIGroup, name: &str) -> Result<Vec<Resource>, Error> {
+    let preferred = group.preferred_version.as_ref();
+    let Some(version) = preferred.or_else(|| group.versions.first()) else {
+        return Ok(Vec::new());
+    };
+    let resources: APIResourceList =
+        match ask(client.list_api_group_resources(&version.group_version)).await {
+            Ok(resources) => resources,
+            // An aggregated API whose server is away must not hide all others.
+            Err(Error::Answer(status)) if matches!(status.code, 404 | 503) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+    let called = |one: &&APIResource| {
+        let short = one.short_names.iter().flatten().any(|short| short == name);
+        let whole = one.name == name || one.singular_name == name;
+        !one.name.contains('/') && (whole || short || one.kind.to_lowercase() == name)
+    };
+    Ok(resources
+        .resources
+        .iter()
+        .filter(called)
+        .map(|one| Resource {
+            api: resource(&group.name, &version.version, &one.kind, &one.name),
+            namespaced: one.namespaced,
+            singular: one.kind.to_lowercase(),
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_known_by_every_name_that_kubectl_takes() {
+        for (text, group, kind) in [
+            ("deployment", None, "Deployment"),
+            ("deployments", None, "Deployment"),
+            ("deploy", Some("apps"), "Deployment"),
+            ("sts", None, "StatefulSet"),
+            ("daemonset", None, "DaemonSet"),
+            ("po", None, "Pod"),
+        ] {
+            assert_eq!(known(text, group).unwrap().api.kind, kind, "{text}");
+        }
+        assert!(known("deployment", Some("example.com")).is_none());
+        assert!(known("rollouts", None).is_none());
+    }
+}
