@@ -179,7 +179,7 @@ fn micro_time(time: Timestamp) -> String {
 mod tests {
     use super::*;
 
-    fn seen(spec: Value) -> LeaderLease {
+    fn seen(spec: &Value) -> LeaderLease {
         let lease = json!({
             "metadata": { "name": LEASE, "uid": "u", "resourceVersion": "7" },
             "spec": spec,
@@ -206,13 +206,13 @@ mod tests {
             ),
         ];
         for (spec, released) in table {
-            assert_eq!(seen(spec.clone()).released, released, "{spec}");
+            assert_eq!(seen(&spec).released, released, "{spec}");
         }
     }
 
     #[test]
     fn every_write_names_the_incarnation_and_the_version_it_was_made_for() {
-        let lease = seen(json!({ "holderIdentity": "x", "leaseTransitions": 4 }));
+        let lease = seen(&json!({ "holderIdentity": "x", "leaseTransitions": 4 }));
         let now = Timestamp::UNIX_EPOCH;
         for body in [
             taken(&lease, "me", now),

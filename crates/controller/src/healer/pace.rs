@@ -41,7 +41,7 @@ mod tests {
         let mut pauses = Vec::new();
         for _ in 0..11 {
             pace.trouble(now);
-            pauses.push((pace.until().unwrap() - now).as_secs());
+            pauses.push(pace.until().unwrap().saturating_sub(now).as_secs());
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
         pace.well();

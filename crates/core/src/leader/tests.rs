@@ -110,10 +110,11 @@ fn a_renewal_begins_the_wait_anew_and_somebody_elses_label_does_not() {
     elector.saw(Sight::There(labelled.clone()), at(20_000));
     let until = Duration::from_secs(25);
     assert_eq!(elector.step(at(20_000)), Step::Wait { until });
-    match write(elector.step(at(25_000))) {
-        Write::Take { lease, .. } => assert_eq!(lease, labelled, "the newest version is bid for"),
-        other => panic!("{other:?}"),
-    }
+    let written = write(elector.step(at(25_000)));
+    let Write::Take { lease, .. } = &written else {
+        panic!("{written:?}");
+    };
+    assert_eq!(*lease, labelled, "the newest version is bid for");
 }
 
 #[test]

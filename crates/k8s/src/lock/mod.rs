@@ -60,6 +60,7 @@ impl LockClient {
     }
 
     /// The same hand for another holder.
+    #[must_use]
     pub fn of(&self, holder: HolderId) -> Self {
         Self {
             holder,

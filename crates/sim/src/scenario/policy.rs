@@ -29,7 +29,7 @@ pub(super) fn policy(words: &mut Words) -> Result<(String, Value), String> {
     }
     set("reboot.attempts", words.read("reboot-attempts", number)?);
     set("drain.exclude", words.read("exclude", selector)?);
-    set("return.gates", words.option("return-gates").map(list));
+    set("return.gates", words.option("return-gates").as_deref().map(list));
     Ok((name, Value::Object(spec)))
 }
 
@@ -76,8 +76,8 @@ fn number(word: &str) -> Result<Value, String> {
     Ok(number.into())
 }
 
-fn list(word: String) -> Value {
-    match word.as_str() {
+fn list(word: &str) -> Value {
+    match word {
         "all" => Value::Null,
         "none" => json!([]),
         names => names.split(',').collect(),

@@ -171,10 +171,10 @@ mod tests {
             .into_iter()
             .chain(flags.iter().copied());
         let args = Args::try_parse_from(words).map_err(|error| error.to_string())?;
-        match args.command {
-            Command::Controller(args) => Ok(*args),
-            other => panic!("{other:?}"),
-        }
+        let Command::Controller(args) = args.command else {
+            panic!("these are the words of another command");
+        };
+        Ok(*args)
     }
 
     #[test]

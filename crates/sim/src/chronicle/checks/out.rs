@@ -40,7 +40,8 @@ pub(super) struct Out {
     changes: u64,
     members: BTreeMap<String, Membership>,
     holds: BTreeMap<String, Hold>,
-    out: BTreeMap<GroupName, BTreeSet<String>>,
+    /// Who is out now.
+    by_group: BTreeMap<GroupName, BTreeSet<String>>,
     most: BTreeMap<GroupName, usize>,
 }
 
@@ -62,17 +63,16 @@ impl Out {
         };
         let recorded = recorded_max(lease);
         let known = self.holds.get_mut(holder);
-        match known.filter(|_| before.and_then(node_that_holds) == Some(holder)) {
-            Some(hold) => hold.recorded = hold.recorded.max(recorded),
-            None => {
-                let hold = Hold {
-                    group,
-                    won: self.changes,
-                    limit: 0,
-                    recorded,
-                };
-                self.holds.insert(holder.to_owned(), hold);
-            }
+        if let Some(hold) = known.filter(|_| before.and_then(node_that_holds) == Some(holder)) {
+            hold.recorded = hold.recorded.max(recorded);
+        } else {
+            let hold = Hold {
+                group,
+                won: self.changes,
+                limit: 0,
+                recorded,
+            };
+            self.holds.insert(holder.to_owned(), hold);
         }
     }
 
@@ -90,14 +90,14 @@ impl Out {
         for (group, names) in &out {
             let most = self.most.entry(group.clone()).or_default();
             *most = names.len().max(*most);
-            let before = self.out.get(group);
+            let before = self.by_group.get(group);
             let joined = names.iter();
             let joined = joined.filter(|name| before.is_none_or(|before| !before.contains(*name)));
             for name in joined {
                 broken.extend(self.too_many(group, name, names, &out));
             }
         }
-        self.out = out;
+        self.by_group = out;
         broken
     }
 
@@ -119,7 +119,7 @@ impl Out {
 
     /// Who has won and was not out before may have counted by what stands now.
     fn raise(&mut self, nodes: &[(&str, NodeView)], leave: &Leave) {
-        let was_out = |name: &str| self.out.values().any(|names| names.contains(name));
+        let was_out = |name: &str| self.by_group.values().any(|names| names.contains(name));
         for (name, node) in nodes.iter().filter(|(name, _)| !was_out(name)) {
             let rule = leave.rule(&node.labels);
             let members = self.members.values();
