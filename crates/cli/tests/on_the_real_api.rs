@@ -4,7 +4,9 @@
     reason = "a helper of a test fails as the test does"
 )]
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use dogwatch_testbed::{ControlPlane, shared};
 use serde_json::{Value, json};
@@ -12,9 +14,13 @@ use serde_json::{Value, json};
 const ACCOUNT: &str = "system:serviceaccount:dogwatch:dogwatch-coordinator";
 
 fn dogwatch(control_plane: &ControlPlane, args: &[&str]) -> Output {
+    dogwatch_by(control_plane.kubeconfig(), args)
+}
+
+fn dogwatch_by(kubeconfig: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_dogwatch"))
         .env_clear()
-        .env("KUBECONFIG", control_plane.kubeconfig())
+        .env("KUBECONFIG", kubeconfig)
         .args(args)
         .output()
         .unwrap()
@@ -175,17 +181,113 @@ async fn a_request_is_written_shown_and_explained() {
 #[tokio::test]
 async fn kustomize_makes_the_same_of_the_base_as_the_program_prints() {
     let control_plane = shared().await;
-    let base = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/base");
-    let kustomized = control_plane
-        .run_kubectl(&["kustomize", base], "")
-        .await
-        .unwrap();
-    let printed = text(&dogwatch(control_plane, &["manifests"]));
-    assert_eq!(objects(&kustomized), objects(&printed));
+    let kustomize = async |folder: &str| {
+        let path = format!("{}/../../deploy/{folder}", env!("CARGO_MANIFEST_DIR"));
+        let words = ["kustomize", &path];
+        objects(&control_plane.run_kubectl(&words, "").await.unwrap())
+    };
+    let printed = |words: &[&str]| objects(&text(&dogwatch(control_plane, words)));
+    let base = kustomize("base").await;
+    assert_eq!(base, printed(&["manifests"]));
+    for (folder, flag) in [
+        ("policies", "--with-policies"),
+        ("policies", "--with-policies=warn"),
+        ("policies-deny", "--with-policies=deny"),
+    ] {
+        let mut both = [base.clone(), kustomize(folder).await].concat();
+        sort(&mut both);
+        assert_eq!(both, printed(&["manifests", flag]), "{flag}");
+    }
 }
 
 fn objects(yaml: &str) -> Vec<Value> {
     let mut objects: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
-    objects.sort_by_key(|object| format!("{} {}", object["kind"], object["metadata"]));
+    sort(&mut objects);
     objects
+}
+
+fn sort(objects: &mut [Value]) {
+    objects.sort_by_key(|object| format!("{} {}", object["kind"], object["metadata"]));
+}
+
+/// Somebody with these roles of the shipped ones: `ClusterRole`s, and `Role`s of namespace dogwatch.
+async fn person(control_plane: &ControlPlane, name: &str, roles: &[&str]) -> PathBuf {
+    let account = format!("--serviceaccount=default:{name}");
+    let run = async |words: &[&str]| {
+        control_plane.run_kubectl(words, "").await.unwrap();
+    };
+    run(&["create", "serviceaccount", name]).await;
+    for role in roles {
+        let binding = format!("{name}-{role}");
+        let named = format!("--clusterrole={role}");
+        run(&["create", "clusterrolebinding", &binding, &named, &account]).await;
+        let named = format!("--role={role}");
+        let words = ["create", "rolebinding", &binding, &named, &account];
+        run(&[&words[..], &["--namespace=dogwatch"]].concat()).await;
+    }
+    let token = control_plane.service_account_token("default", name, None);
+    control_plane.kubeconfig_for(&token.await.unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_viewer_sees_an_operator_acts_and_who_only_patches_nodes_may_not_ask_for_a_reboot() {
+    let control_plane = ControlPlane::builder().controllers([]).start();
+    let control_plane = control_plane.await.unwrap();
+    install(&control_plane).await;
+    let manifests = text(&dogwatch(
+        &control_plane,
+        &["manifests", "--with-policies=deny"],
+    ));
+    let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
+    control_plane.run_kubectl(&apply, &manifests).await.unwrap();
+    let patches = [
+        "create",
+        "clusterrole",
+        "patches-nodes",
+        "--verb=get,patch",
+        "--resource=nodes",
+    ];
+    control_plane.run_kubectl(&patches, "").await.unwrap();
+    let same = [
+        "create",
+        "role",
+        "patches-nodes",
+        "--verb=get",
+        "--resource=pods",
+        "--namespace=dogwatch",
+    ];
+    control_plane.run_kubectl(&same, "").await.unwrap();
+    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1" } });
+    let create = ["create", "-f", "-"];
+    control_plane
+        .run_kubectl(&create, &node.to_string())
+        .await
+        .unwrap();
+
+    let viewer = person(&control_plane, "viewer", &["dogwatch-viewer"]).await;
+    assert!(text(&dogwatch_by(&viewer, &["status"])).contains("n1"));
+    assert!(text(&dogwatch_by(&viewer, &["explain", "node/n1"])).contains("n1"));
+    let refused = dogwatch_by(&viewer, &["reboot", "n1"]);
+    assert_eq!(refused.status.code(), Some(5), "{refused:?}");
+
+    let patcher = person(&control_plane, "patcher", &["patches-nodes"]).await;
+    let deadline = Instant::now() + Duration::from_mins(2);
+    let refused = loop {
+        let asked = dogwatch_by(&patcher, &["reboot", "n1", "--replace", "--requester", "p"]);
+        if !asked.status.success() {
+            break asked;
+        }
+        // Until the policy is in force, which nothing tells.
+        assert!(Instant::now() < deadline, "not refused");
+        let gone = ["annotate", "node", "n1", "dogwatch.dev/reboot-requested-"];
+        control_plane.run_kubectl(&gone, "").await.unwrap();
+    };
+    assert_eq!(refused.status.code(), Some(5), "{refused:?}");
+    let words = String::from_utf8(refused.stderr).unwrap();
+    assert!(words.contains("nodes/reboot"), "{words}");
+
+    let roles = ["dogwatch-viewer", "dogwatch-operator"];
+    let operator = person(&control_plane, "operator", &roles).await;
+    let asked = dogwatch_by(&operator, &["reboot", "n1"]);
+    assert_eq!(text(&asked), "node/n1 is asked to reboot\n");
 }

@@ -1,10 +1,13 @@
-//! The healer's cases on a real API server, with short times.
+//! The healer's cases on a real API server, with short times: with the rights that are shipped, no
+//! more and no less, and with all admission policies in force.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod heal_cases;
+mod heal_rights;
 
+use std::path::Path;
 use std::time::Duration;
 
 use dogwatch_core::heal::Config;
@@ -21,11 +24,15 @@ macro_rules! on_real {
         #[tokio::test]
         async fn $name() {
             let _alone = ALONE.lock().await;
-            let world = World::on(client().await, short()).await;
+            let mut world = World::on(client().await, short()).await;
+            world.leading = heal_rights::controller(&world.namespace).await;
             heal_cases::$name(&world).await;
             world.end().await;
+            heal_rights::after(&world.namespace, CASES).await;
         }
-    )* };
+    )*
+        const CASES: usize = [$(stringify!($name)),*].len();
+    };
 }
 
 heal_cases::every_case!(on_real);
@@ -48,7 +55,11 @@ fn short() -> Config {
 
 async fn client() -> kube::Client {
     let control_plane = dogwatch_testbed::shared().await;
-    let kubeconfig = kube::config::Kubeconfig::read_from(control_plane.kubeconfig()).unwrap();
+    client_by(control_plane.kubeconfig()).await
+}
+
+async fn client_by(path: &Path) -> kube::Client {
+    let kubeconfig = kube::config::Kubeconfig::read_from(path).unwrap();
     let options = kube::config::KubeConfigOptions::default();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
         .await

@@ -12,14 +12,28 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 
 /// `deploy/base`, in the order in which it is to be applied.
-const BASE: [&str; 6] = [
+const BASE: [&str; 7] = [
     CRDS[0],
     include_str!("../../../../deploy/base/namespace.yaml"),
     include_str!("../../../../deploy/base/rbac.yaml"),
     include_str!("../../../../deploy/base/daemonset.yaml"),
     include_str!("../../../../deploy/base/controller-rbac.yaml"),
     include_str!("../../../../deploy/base/controller.yaml"),
+    include_str!("../../../../deploy/base/people-rbac.yaml"),
 ];
+
+/// `deploy/policies`, in the same order.
+const POLICIES: [&str; 5] = [
+    include_str!("../../../../deploy/policies/rbac.yaml"),
+    include_str!("../../../../deploy/policies/others.yaml"),
+    include_str!("../../../../deploy/policies/coordinators.yaml"),
+    include_str!("../../../../deploy/policies/locks.yaml"),
+    include_str!("../../../../deploy/policies/requests.yaml"),
+];
+
+/// What the overlay `deploy/policies-deny` changes.
+const WARN: &str = "validationActions: [Warn, Audit]";
+const DENY: &str = "validationActions: [Deny]";
 
 /// The images in the base, up to their tag.
 const COORDINATOR_IMAGE: &str = "dogwatch-coordinator:";
@@ -35,6 +49,24 @@ pub struct ManifestsArgs {
     /// The controller's image, which is that of the program dogwatch
     #[arg(long, value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new())]
     controller_image: Option<String>,
+
+    /// The admission policies as well. Who may not ask for a reboot is only warned, and audited,
+    /// unless you say `deny`. Kubernetes 1.32 or later
+    #[arg(
+        long,
+        value_name = "warn|deny",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "warn"
+    )]
+    with_policies: Option<Requests>,
+}
+
+/// What becomes of a request for a reboot that its author has no right to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Requests {
+    Warn,
+    Deny,
 }
 
 /// Prints them.
@@ -53,7 +85,11 @@ pub fn run(cluster: &Cluster, args: &ManifestsArgs) -> Result<(), Failure> {
 
 /// All documents. The comments stay: whoever reviews them wants to know why a right is asked for.
 fn manifests(namespace: &str, args: &ManifestsArgs) -> String {
-    let lines = BASE.join("---\n");
+    let policies = match args.with_policies {
+        Some(_) => POLICIES.as_slice(),
+        None => &[],
+    };
+    let lines = [&BASE, policies].concat().join("---\n");
     let replaced = lines.lines().map(|line| replaced(line, namespace, args));
     replaced.map(|line| line + "\n").collect()
 }
@@ -68,6 +104,7 @@ fn replaced(line: &str, namespace: &str, args: &ManifestsArgs) -> String {
             let image = image(there, args).unwrap_or(there);
             format!("{indent}image: {image}")
         }
+        Some(_) if args.with_policies == Some(Requests::Deny) => line.replace(WARN, DENY),
         Some(_) | None => line.to_owned(),
     }
 }
@@ -90,6 +127,7 @@ mod tests {
         ManifestsArgs {
             image: image.map(str::to_owned),
             controller_image: controller_image.map(str::to_owned),
+            with_policies: None,
         }
     }
 
@@ -153,6 +191,55 @@ mod tests {
         let theirs = with(Some("here/c:1"), Some("here/d:1"));
         assert_eq!(image(daemon_set, &theirs), "here/c:1");
         assert_eq!(image(deployment, &theirs), "here/d:1");
+    }
+
+    #[test]
+    fn the_policies_come_when_asked_for_and_refuse_requests_when_told_to() {
+        let with_policies = |with_policies| ManifestsArgs {
+            with_policies,
+            ..with(None, None)
+        };
+        let actions = |args: &ManifestsArgs, name: &str| {
+            let objects = objects("kube-dogs", args);
+            let bindings = of(&objects, "ValidatingAdmissionPolicyBinding");
+            let named = bindings
+                .iter()
+                .find(|binding| binding["metadata"]["name"] == name);
+            named.map(|binding| binding["spec"]["validationActions"].to_string())
+        };
+        let table = [
+            (None, None, None),
+            (
+                Some(Requests::Warn),
+                Some(r#"["Warn","Audit"]"#),
+                Some(r#"["Deny"]"#),
+            ),
+            (
+                Some(Requests::Deny),
+                Some(r#"["Deny"]"#),
+                Some(r#"["Deny"]"#),
+            ),
+        ];
+        for (asked, requests, locks) in table {
+            let args = with_policies(asked);
+            let found = actions(&args, "node-reboots.dogwatch.dev");
+            assert_eq!(found.as_deref(), requests, "{asked:?}");
+            let found = actions(&args, "locks.dogwatch.dev");
+            assert_eq!(found.as_deref(), locks, "{asked:?}");
+        }
+        // They go by a label of the namespace, whatever it is called; rights go where it is.
+        let objects = objects("kube-dogs", &with_policies(Some(Requests::Deny)));
+        let label =
+            &of(&objects, "Namespace")[0]["metadata"]["labels"]["app.kubernetes.io/part-of"];
+        let named = |name: &&&Value| name["metadata"]["name"] == "locks.dogwatch.dev";
+        let policies = of(&objects, "ValidatingAdmissionPolicy");
+        let locks = policies.iter().find(named).unwrap();
+        let selector = &locks["spec"]["matchConstraints"]["namespaceSelector"]["matchLabels"];
+        assert_eq!(selector["app.kubernetes.io/part-of"], *label);
+        let roles = of(&objects, "Role");
+        let breaks = |role: &&&Value| role["rules"][0]["verbs"][0] == "break";
+        let role = roles.iter().find(breaks).unwrap();
+        assert_eq!(role["metadata"]["namespace"], "kube-dogs");
     }
 
     #[test]

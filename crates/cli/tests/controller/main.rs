@@ -7,4 +7,5 @@
 mod leading;
 mod lock;
 mod policies;
+mod rights;
 mod support;

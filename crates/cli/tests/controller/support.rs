@@ -19,6 +19,11 @@ pub const USERS: [&str; 2] = ["first", "second"];
 
 /// One with everything installed but the workloads themselves, and no controllers of its own.
 pub async fn plane() -> ControlPlane {
+    installed(&[]).await
+}
+
+/// The same, with what `dogwatch manifests` prints when it is asked so.
+pub async fn installed(flags: &[&str]) -> ControlPlane {
     let mut builder = ControlPlane::builder().controllers([]);
     for user in USERS {
         builder = builder.user(user, user, &["system:masters"]);
@@ -26,6 +31,7 @@ pub async fn plane() -> ControlPlane {
     let plane = builder.start().await.unwrap();
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_dogwatch"))
         .arg("manifests")
+        .args(flags)
         .output()
         .unwrap();
     let manifests = String::from_utf8(output.stdout).unwrap();

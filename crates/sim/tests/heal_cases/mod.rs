@@ -37,7 +37,13 @@ macro_rules! every_case {
 pub(crate) use every_case;
 
 pub async fn a_node_that_came_back_is_brought_into_service_and_the_next_is_called(world: &World) {
-    let node = world.make_node("n1", Phase::Rebooting).await;
+    // A budget that is there no more is not short.
+    let mut back = record(Phase::Rebooting);
+    back.budgets = vec!["default/gone".into()];
+    let back = serde_json::to_string(&back).unwrap();
+    let node = world
+        .make_node_with("n1", true, &json!({ "dogwatch.dev/reboot": back }))
+        .await;
     world.make_waiter("n2").await;
     world.hold(&node).await;
     let _kubelet = world.kubelet("n1", "boot-2");
@@ -222,10 +228,16 @@ pub async fn a_request_of_a_gone_process_leaves_and_its_cordon_with_it(world: &W
         .await;
     let holder = HolderId::api(node.name.as_str());
     world.hold_as(holder, Some(&node), "api/gone/1").await;
+    world.make_presence("gone").await;
     let _leader = world.leader();
     world.until_free().await;
     let node = world.node("n1").await.unwrap();
     assert!(!node.unschedulable && !node.api_lock);
+    world
+        .until("its presence goes last", || async {
+            !world.is_present("gone").await
+        })
+        .await;
 }
 
 pub async fn a_reboot_that_does_not_happen_is_handed_over_once_to_the_host_that_names_the_node(

@@ -1,5 +1,6 @@
 //! A cluster with one node that needs somebody, its kubelet, and leaders that heal.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,10 +17,11 @@ use dogwatch_core::lock::{HolderId, LeaseSeen, LockRecord};
 use dogwatch_core::name::{BootId, GroupName, NodeName, RunId};
 use dogwatch_core::reboot::{NodeSeen, Phase, Record, Trigger};
 use dogwatch_k8s::cluster::ClusterWatch;
-use dogwatch_k8s::lock::{BidOutcome, LockClient};
+use dogwatch_k8s::lock::{BidOutcome, LockClient, Presence};
 use dogwatch_k8s::node::{get_node, node_seen};
 use dogwatch_process::clock::Clock;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Namespace, Node};
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -31,6 +33,8 @@ use tokio::time::Instant;
 /// One server, one namespace, one node under test.
 pub struct World {
     pub client: Client,
+    /// What leaders reach the API server with.
+    pub leading: Client,
     pub namespace: String,
     pub config: Config,
     clock: Clock,
@@ -76,6 +80,7 @@ impl World {
             .await
             .unwrap();
         Self {
+            leading: client.clone(),
             client,
             namespace,
             config,
@@ -103,7 +108,7 @@ impl World {
         let (stopper, stop) = Stop::new();
         let metrics = Metrics::default();
         let context = Context {
-            client: self.client.clone(),
+            client: self.leading.clone(),
             namespace: self.namespace.clone(),
             clock: self.clock.clone(),
             flags: self.config.flags.clone(),
@@ -114,7 +119,7 @@ impl World {
             metrics: metrics.clone(),
             stop,
         };
-        let watches = ClusterWatch::new(self.client.clone(), &self.namespace, || 0.5);
+        let watches = ClusterWatch::new(self.leading.clone(), &self.namespace, || 0.5);
         let tasks = vec![
             tokio::spawn(showing.run(watches)),
             tokio::spawn(healer::run(context, self.config.clone())),
@@ -228,6 +233,22 @@ impl World {
             panic!("not won: {outcome:?}");
         };
         *lease
+    }
+
+    /// A process of the lock API has shown itself once.
+    pub async fn make_presence(&self, process: &str) {
+        let presence = Presence::new(self.client.clone(), &self.namespace, process);
+        let nobody_waits = BTreeMap::new();
+        presence
+            .renew(&nobody_waits, Timestamp::UNIX_EPOCH)
+            .await
+            .unwrap();
+    }
+
+    pub async fn is_present(&self, process: &str) -> bool {
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), &self.namespace);
+        let name = dogwatch_api::lease::presence_name(process);
+        leases.get_opt(&name).await.unwrap().is_some()
     }
 
     pub async fn lease(&self) -> LeaseSeen {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Who::{Breaker, Person};
+use super::Who::{Breaker, Controller, Person};
 use super::{Call, Expected, Stage, Who, annotated};
 use crate::support::api::JSON;
 
@@ -52,7 +52,7 @@ async fn a_host_is_rebooted_and_held_off_by_whoever_may_update_its_reboot() {
         .await;
     let (set, gone, other) = (json!(""), Value::Null, json!("x"));
     let (reboot, key) = ("reboot.metal3.io", "reboot.metal3.io/key");
-    let table: [(Who, &str, &Value, Expected); 8] = [
+    let table: [(Who, &str, &Value, Expected); 9] = [
         (Person, reboot, &set, Err(HOSTS)),
         (Person, key, &set, Err(HOSTS)),
         (Person, "reboot.metal3.iox", &set, Ok(())),
@@ -61,6 +61,8 @@ async fn a_host_is_rebooted_and_held_off_by_whoever_may_update_its_reboot() {
         (Person, key, &gone, Err(HOSTS)),
         (Person, reboot, &other, Err(HOSTS)),
         (Breaker, key, &gone, Ok(())),
+        // The healer hands a reboot over.
+        (Controller, reboot, &set, Ok(())),
     ];
     for (who, key, value, expected) in table {
         let call = annotated(&host, key, value);

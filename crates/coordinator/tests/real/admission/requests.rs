@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Who::{Breaker, First, Person, Second};
+use super::Who::{Breaker, Controller, First, Person, Second};
 use super::{Call, Expected, Stage, Who, annotated};
 use crate::support::api::JSON;
 
@@ -18,7 +18,7 @@ async fn a_node_is_asked_to_reboot_or_to_stop_by_whoever_may_update_its_reboot()
         "dogwatch.dev/abort-requested",
     );
     let (text, empty, gone) = (json!(r#"{"reason":"test"}"#), json!(""), Value::Null);
-    let table: [(Who, &str, &str, &Value, Expected); 11] = [
+    let table: [(Who, &str, &str, &Value, Expected); 12] = [
         (Person, NODE, ask, &text, Err(NEEDS)),
         (Person, STATUS, ask, &text, Err(NEEDS)),
         (Person, NODE, stop, &text, Err(NEEDS)),
@@ -31,6 +31,7 @@ async fn a_node_is_asked_to_reboot_or_to_stop_by_whoever_may_update_its_reboot()
         // What was served goes.
         (First, NODE, ask, &gone, Ok(())),
         (Second, NODE, stop, &gone, Err("only its own Node")),
+        (Controller, NODE, stop, &gone, Ok(())),
     ];
     for (who, path, key, value, expected) in table {
         let call = annotated(path, key, value);
