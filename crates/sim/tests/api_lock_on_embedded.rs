@@ -16,10 +16,15 @@ use std::time::Duration;
 use dogwatch_sim::api::{ApiServer, FaultEffect, Options, RequestInfo, Verb};
 use dogwatch_sim::clock::TokioClock;
 use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::json;
 
 use api_lock_cases::world::{World, all_told, have, host, is_held, leave, lock, unlock};
 use api_lock_rounds::{Rounds, run};
 use dogwatch_controller::lock::service::UnlockAnswer;
+use dogwatch_core::lock::HINT_LENGTH;
 
 fn server() -> ApiServer {
     let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
@@ -199,4 +204,44 @@ async fn no_lock_is_lost_or_given_twice_in_a_thousand_rounds_with_random_deaths(
     .await;
     assert_eq!(result.rounds, 1000, "{result:?}");
     assert!(result.died > 100, "{result:?}");
+}
+
+/// The replica's own Lease is written once a second; meanwhile those whom it names are served. A
+/// leaver that called them again would call nobody.
+#[tokio::test(start_paused = true)]
+async fn the_next_one_at_a_replica_is_called_whomever_its_own_lease_still_names() {
+    let server = server();
+    let world = World::on(server.client("test")).await;
+    slow(&server, 5);
+    let replica = world.replica();
+    let first = host("first");
+    have(&replica, &first).await;
+    let next = tokio::spawn(lock(&replica, &host("next")));
+    // It waits, and the replica's Lease says so.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    name_others(&world).await;
+    leave(&replica, &first).await;
+    let free = tokio::time::Instant::now();
+    assert!(is_held(&next.await.unwrap()));
+    let free = free.elapsed();
+    assert!(free < Duration::from_millis(500), "not called: {free:?}");
+}
+
+/// As many as a call has room for, all of whom came before.
+async fn name_others(world: &World) {
+    let served = (0..HINT_LENGTH).map(
+        |number| json!({ "holder": format!("api/served{number}"), "since": "2020-01-01T00:00:00Z" }),
+    );
+    let waiting = json!({ "default": served.collect::<Vec<_>>() }).to_string();
+    let patch = json!({ "metadata": { "annotations": { "dogwatch.dev/waiting": waiting } } });
+    let own = world.replicas().await.remove(0);
+    let leases: Api<Lease> = Api::namespaced(world.base.client.clone(), &world.base.namespace);
+    leases
+        .patch(
+            &own.name_any(),
+            &PatchParams::default(),
+            &Patch::Merge(patch),
+        )
+        .await
+        .unwrap();
 }

@@ -134,6 +134,26 @@ impl LockClient {
         group: &GroupName,
         policies: &Policies,
     ) -> Result<Vec<Waiter>, Error> {
+        self.waiting(group, policies, None).await
+    }
+
+    /// The same for a lock API: without those who wait at this process itself. It knows them better
+    /// than its own Lease, which may name some that were served since.
+    pub async fn waiting_elsewhere(
+        &self,
+        group: &GroupName,
+        policies: &Policies,
+        process: &str,
+    ) -> Result<Vec<Waiter>, Error> {
+        self.waiting(group, policies, Some(process)).await
+    }
+
+    async fn waiting(
+        &self,
+        group: &GroupName,
+        policies: &Policies,
+        not_at: Option<&str>,
+    ) -> Result<Vec<Waiter>, Error> {
         let waiting = format!("{}={}", label::REBOOT, label::WAITING);
         let selector = and(&waiting, &group_selector(group, policies));
         let nodes = ask(self
@@ -145,7 +165,7 @@ impl LockClient {
             .iter()
             .filter(|node| policy::group(policies, node.labels()) == *group);
         let nodes = members.filter_map(|node| waiter(node, policies));
-        let hosts = presence::waiters(&self.leases, group).await?;
+        let hosts = presence::waiters(&self.leases, group, not_at).await?;
         Ok(nodes.chain(hosts).collect())
     }
 

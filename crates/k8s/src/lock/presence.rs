@@ -140,13 +140,19 @@ fn marks(waiting: &BTreeMap<GroupName, Vec<WaitingHere>>) -> Option<String> {
     (!waiting.is_empty()).then(text)
 }
 
-/// Those of the group who wait at any replica of the lock API.
-pub(super) async fn waiters(leases: &Api<Lease>, group: &GroupName) -> Result<Vec<Waiter>, Error> {
+/// Those of the group who wait at any replica of the lock API but this one.
+pub(super) async fn waiters(
+    leases: &Api<Lease>,
+    group: &GroupName,
+    not_at: Option<&str>,
+) -> Result<Vec<Waiter>, Error> {
     let waiting = ListParams::default().labels(&format!("{}={}", label::REBOOT, label::WAITING));
     let list = ask(leases.list_metadata(&waiting)).await?;
+    let left_out = not_at.map(lease_name::presence_name);
     Ok(list
         .items
         .iter()
+        .filter(|lease| left_out.as_deref() != Some(lease.name_any().as_str()))
         .flat_map(|lease| told(lease, group))
         .collect())
 }

@@ -145,7 +145,9 @@ async fn next(
     group: &GroupName,
 ) -> Vec<HolderId> {
     let policies = shared.policies.borrow().clone();
-    let mut waiters = match shared.locks().waiting_nodes(group, &policies).await {
+    let process = &shared.setup.process;
+    let elsewhere = shared.locks().waiting_elsewhere(group, &policies, process);
+    let mut waiters = match elsewhere.await {
         Ok(waiters) => waiters,
         Err(error) => {
             warn!(
@@ -155,13 +157,10 @@ async fn next(
             Vec::new()
         }
     };
-    // Of those who wait here the queue knows better than this replica's Lease, which may be a second old.
-    let advertised = guard(&shared.advertised).clone();
     let queue = guard(&shared.queues).get(group).cloned();
     let here = queue
         .map(|queue| queue.longest_waiting())
         .unwrap_or_default();
-    waiters.retain(|waiter| !advertised.contains(&waiter.holder));
     waiters.extend(here.into_iter().map(|host| lock::Waiter {
         holder: host.holder,
         control_plane: host.control_plane,
