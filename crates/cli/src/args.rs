@@ -1,6 +1,9 @@
 //! The command line.
 
-use clap::Parser;
+use std::ffi::OsString;
+
+use clap::parser::ValueSource;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 use crate::command::Command;
 
@@ -30,6 +33,35 @@ pub struct Args {
     pub command: Command,
 }
 
+impl Args {
+    /// Of this command line; one that is wrong ends the process with code 2.
+    pub fn of(words: &[OsString]) -> Self {
+        let matches = command(words).get_matches_from(words);
+        let mut args = match Self::from_arg_matches(&matches) {
+            Ok(args) => args,
+            Err(error) => error.format(&mut command(words)).exit(),
+        };
+        let source = matches.value_source("namespace");
+        args.cluster.namespace_given = source == Some(ValueSource::CommandLine);
+        args
+    }
+}
+
+/// The command line, which calls itself as it was called: kubectl runs a program `kubectl-dogwatch`
+/// as `kubectl dogwatch`.
+pub fn command(words: &[OsString]) -> clap::Command {
+    let command = Args::command();
+    let program = words.first().map(std::path::Path::new);
+    let name = program.and_then(|path| path.file_stem());
+    match name.and_then(|name| name.to_str()) {
+        Some("kubectl-dogwatch") => command.bin_name(PLUGIN).display_name(PLUGIN),
+        Some(_) | None => command,
+    }
+}
+
+/// How a kubectl plugin of our name is called.
+const PLUGIN: &str = "kubectl dogwatch";
+
 /// Which cluster.
 #[derive(Debug, clap::Args)]
 pub struct Cluster {
@@ -43,6 +75,11 @@ pub struct Cluster {
         default_value = dogwatch_api::DEFAULT_NAMESPACE
     )]
     pub namespace: String,
+
+    /// Whether `--namespace` stands on the command line. Commands for which a namespace is that of the
+    /// objects they are given must not take Dogwatch's own, which is the flag's default.
+    #[arg(skip)]
+    pub namespace_given: bool,
 
     /// The kubeconfig's context; its current one where it is not given
     #[arg(long, global = true, value_name = "NAME")]

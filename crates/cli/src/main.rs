@@ -10,6 +10,7 @@
 mod args;
 mod cluster;
 mod command;
+mod complete;
 mod exit;
 mod near;
 mod output;
@@ -17,13 +18,15 @@ mod paint;
 mod person;
 mod table;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 fn main() -> ExitCode {
-    let args = args::Args::parse();
-    match run(args) {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(done) = complete::as_plugin(&words) {
+        return done;
+    }
+    match run(args::Args::of(&words)) {
         Ok(()) => exit::Exit::Success.into(),
         Err(failure) => failure.report(),
     }

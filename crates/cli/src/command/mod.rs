@@ -8,9 +8,11 @@ mod crds;
 mod demo;
 mod explain;
 mod manifests;
+mod migrate;
 mod nodes;
 mod pause;
 mod reboot;
+mod rollout_restart;
 mod simulate;
 mod status;
 mod unlock;
@@ -29,6 +31,8 @@ pub enum Command {
     Explain(explain::ExplainArgs),
     /// Asks for nodes to be rebooted, each in its turn
     Reboot(reboot::RebootArgs),
+    /// Restarts whatever controls pods, and waits until the new pods are ready
+    RolloutRestart(rollout_restart::RolloutRestartArgs),
     /// Stops a reboot: undoes it, frees its lock, and waits until that is done
     Abort(abort::AbortArgs),
     /// Pauses policies: nothing begins, and a drain under way is undone
@@ -49,6 +53,9 @@ pub enum Command {
     Controller(Box<controller::ControllerArgs>),
     /// Prints the Kubernetes manifests that install the coordinator
     Manifests(manifests::ManifestsArgs),
+    /// Translates another program's settings into a RebootPolicy
+    #[command(subcommand)]
+    Migrate(migrate::Migrate),
     /// Prints the completions of a shell
     Completions(completions::CompletionsArgs),
 }
@@ -60,6 +67,8 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         Command::Status(args) => status::run(&cluster, &args).await,
         Command::Explain(args) => explain::run(&cluster, &args).await,
         Command::Reboot(args) => reboot::run(&cluster, &args).await,
+        Command::RolloutRestart(args) => rollout_restart::run(&cluster, &args).await,
+        Command::Migrate(args) => migrate::run(&cluster, &args).await,
         Command::Abort(args) => abort::run(&cluster, &args).await,
         Command::Pause(args) => pause::run(&cluster, &args).await,
         Command::Resume(args) => pause::resume::run(&cluster, &args).await,

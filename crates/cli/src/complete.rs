@@ -1,0 +1,152 @@
+//! Completions of `kubectl dogwatch`: kubectl asks a program `kubectl_complete-dogwatch`.
+//!
+//! It is called with the words after `kubectl dogwatch`, the last being the one that is typed, and
+//! answers with one word a line (a tab and a description behind it) and a last line `:4`, which keeps
+//! the shell from offering files. Source: `kubectl plugin --help`, cobra's `__complete`.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, Command};
+
+/// The name under which kubectl looks for it.
+const PROGRAM: &str = "kubectl_complete-dogwatch";
+/// `ShellCompDirectiveNoFileComp`.
+const NO_FILES: &str = ":4";
+/// `ShellCompDirectiveDefault`: files, where a value may be one.
+const FILES: &str = ":0";
+
+/// Answers, if this process was started under kubectl's name for it.
+pub fn as_plugin(words: &[OsString]) -> Option<ExitCode> {
+    let program = Path::new(words.first()?).file_stem()?;
+    if program != PROGRAM {
+        return None;
+    }
+    let typed: Vec<&str> = words[1..].iter().filter_map(|word| word.to_str()).collect();
+    let mut command = crate::args::command(words);
+    command.build();
+    let answer = answer(&command, &typed);
+    // Whoever asked and went away needs no answer.
+    let _ = std::io::stdout().write_all(answer.as_bytes());
+    Some(ExitCode::SUCCESS)
+}
+
+fn answer(root: &Command, typed: &[&str]) -> String {
+    let (last, before) = typed.split_last().unwrap_or((&"", &[]));
+    let mut command = root;
+    let mut pending = None;
+    for word in before {
+        match pending.take() {
+            Some(_) => {}
+            None if word.starts_with('-') => pending = awaited(command, word),
+            None => command = command.find_subcommand(word).unwrap_or(command),
+        }
+    }
+    if let Some(flag) = pending {
+        return values(flag, last);
+    }
+    let words = if last.starts_with('-') {
+        flags(command)
+    } else {
+        subcommands(command)
+    };
+    lines(words, last, NO_FILES)
+}
+
+/// The flag that this word is, if its value is the next word.
+fn awaited<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
+    let takes = |arg: &&Arg| matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
+    let called = |arg: &&Arg| {
+        let long = word
+            .strip_prefix("--")
+            .is_some_and(|word| arg.get_long() == Some(word));
+        long || arg
+            .get_short()
+            .is_some_and(|short| word == format!("-{short}"))
+    };
+    command.get_arguments().find(called).filter(takes)
+}
+
+fn values(flag: &Arg, typed: &str) -> String {
+    let values = flag.get_possible_values();
+    if values.is_empty() {
+        return lines(Vec::new(), typed, FILES);
+    }
+    let words = values.iter().map(|value| {
+        (
+            value.get_name().to_owned(),
+            value.get_help().map(ToString::to_string),
+        )
+    });
+    lines(words.collect(), typed, NO_FILES)
+}
+
+type Word = (String, Option<String>);
+
+fn flags(command: &Command) -> Vec<Word> {
+    let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    shown
+        .filter_map(|arg| {
+            let help = arg.get_help().map(ToString::to_string);
+            Some((format!("--{}", arg.get_long()?), help))
+        })
+        .collect()
+}
+
+/// Subcommands, and the values of an argument that has a fixed list of them.
+fn subcommands(command: &Command) -> Vec<Word> {
+    let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
+    let names = shown.map(|one| {
+        let about = one.get_about().map(ToString::to_string);
+        (one.get_name().to_owned(), about)
+    });
+    let values = command.get_positionals().flat_map(Arg::get_possible_values);
+    let values = values.map(|value| {
+        let help = value.get_help().map(ToString::to_string);
+        (value.get_name().to_owned(), help)
+    });
+    names.chain(values).collect()
+}
+
+fn lines(words: Vec<Word>, typed: &str, directive: &str) -> String {
+    let matching = words
+        .into_iter()
+        .filter(|(word, _)| word.starts_with(typed));
+    let mut text: String = matching
+        .map(|(word, help)| match help {
+            Some(help) => format!("{word}\t{}\n", help.lines().next().unwrap_or_default()),
+            None => format!("{word}\n"),
+        })
+        .collect();
+    text.push_str(directive);
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    fn complete(typed: &[&str]) -> Vec<String> {
+        let mut command = crate::args::Args::command();
+        command.build();
+        let answer = answer(&command, typed);
+        let first = |line: &str| line.split('\t').next().unwrap().to_owned();
+        answer.lines().map(first).collect()
+    }
+
+    #[test]
+    fn commands_flags_and_their_values_are_completed() {
+        assert!(complete(&["roll"]).contains(&"rollout-restart".to_owned()));
+        assert!(complete(&["rollout-restart", "--ti"]).contains(&"--timeout".to_owned()));
+        assert_eq!(complete(&["status", "-o", "y"]), ["yaml", ":4"]);
+        assert_eq!(complete(&["status", "--output", "js"]), ["json", ":4"]);
+        assert_eq!(complete(&["--context", "x", "expl"]), ["explain", ":4"]);
+        assert_eq!(complete(&["completions", "z"]), ["zsh", ":4"]);
+        assert_eq!(complete(&["migrate", "kured", "-f", ""]), [":0"]);
+        assert!(complete(&[]).contains(&"status".to_owned()));
+    }
+}
