@@ -77,7 +77,7 @@ fn coordinator(view: &CheckView) -> Option<Finding> {
     let blocks = |what: String| Finding::new(Severity::Blocks, "coordinator", what);
     match &view.coordinator {
         Err(why) => Some(unknown("coordinator", why)),
-        Ok(CoordinatorSeen::Unknown) => None,
+        Ok(CoordinatorSeen::Unknown | CoordinatorSeen::Pod { ready: true, .. }) => None,
         Ok(CoordinatorSeen::NoDaemonSet) => Some(
             blocks("no DaemonSet dogwatch-coordinator is in Dogwatch's namespace".into()).fix(
                 "dogwatch manifests | kubectl apply --server-side -f -; or is --namespace wrong?",
@@ -88,7 +88,6 @@ fn coordinator(view: &CheckView) -> Option<Finding> {
                 "kubectl describe daemonset -A -l app.kubernetes.io/name=dogwatch-coordinator",
             ),
         ),
-        Ok(CoordinatorSeen::Pod { ready: true, .. }) => None,
         Ok(CoordinatorSeen::Pod { name, state, .. }) => {
             let (namespace, pod) = name.split_once('/').unwrap_or(("", name));
             let fix = format!("kubectl logs -n {namespace} {pod}");

@@ -23,7 +23,7 @@ pub fn explain(view: &View, now: Now) -> Option<Explanation> {
         lines: Vec::new(),
     };
     chain.asked();
-    chain.to_be_stopped();
+    chain.stop_asked();
     if let Some(record) = node.record.get() {
         chain.phase(record);
     }
@@ -135,7 +135,7 @@ impl Chain<'_> {
         }
     }
 
-    fn to_be_stopped(&mut self) {
+    fn stop_asked(&mut self) {
         match &self.node.abort {
             Parsed::Absent => {}
             Parsed::Is(abort) => {

@@ -12,8 +12,10 @@ impl FleetClient {
     /// The names of all Nodes that `selector` (as kubectl writes one) selects; all of them where
     /// there is none. By name.
     pub async fn names(&self, selector: Option<&str>) -> Result<Vec<NodeName>, Error> {
-        let mut params = ListParams::default();
-        params.label_selector = selector.map(str::to_owned);
+        let params = ListParams {
+            label_selector: selector.map(str::to_owned),
+            ..ListParams::default()
+        };
         let nodes = ask(self.nodes().list_metadata(&params)).await?;
         let names = nodes
             .items
