@@ -1,6 +1,7 @@
 //! kured's command line and environment, read as kured reads them.
 
 use std::collections::BTreeMap;
+use std::iter::Peekable;
 
 use super::flags::{FLAGS, Fate, Flag, Shape};
 use super::translate::Row;
@@ -38,7 +39,7 @@ impl Settings {
         if first.as_ref().is_some_and(|word| !word.starts_with('-')) {
             first = words.next();
         }
-        let mut words = first.into_iter().chain(words);
+        let mut words = first.into_iter().chain(words).peekable();
         while let Some(word) = words.next() {
             settings.word(&word, &mut words);
         }
@@ -48,7 +49,7 @@ impl Settings {
         settings
     }
 
-    fn word(&mut self, word: &str, rest: &mut impl Iterator<Item = String>) {
+    fn word(&mut self, word: &str, rest: &mut Peekable<impl Iterator<Item = String>>) {
         let Some(text) = word.strip_prefix("--").filter(|text| !text.is_empty()) else {
             self.strange(word, "kured takes no such argument");
             return;
@@ -58,7 +59,10 @@ impl Settings {
             None => (text, None),
         };
         let Some(flag) = known(name) else {
-            // Its value may be a secret as well as not.
+            // Its value may be a secret as well as not, and may be the next word.
+            if value.is_none() {
+                rest.next_if(|next| !next.starts_with('-'));
+            }
             self.strange(&format!("--{name}"), "kured 1.23 has no such flag");
             return;
         };
@@ -148,7 +152,7 @@ impl Settings {
                     values.iter().map(|one| format!("--{name}={one}")).collect();
                 each.join(" ")
             } else {
-                format!("--{name}={}", without_password(&values.join(",")))
+                format!("--{name}={}", without_secrets(&values.join(",")))
             };
             (flag, text)
         })
@@ -166,6 +170,15 @@ pub(super) fn without_password(text: &str) -> String {
             format!("{}{}", &text[..scheme + 3], &text[at + 1..])
         }
         (_, _) => text.to_owned(),
+    }
+}
+
+/// Nor is what follows an address, where some keep a token.
+fn without_secrets(text: &str) -> String {
+    let shown = without_password(text);
+    match (shown.find("://"), shown.find('?')) {
+        (Some(scheme), Some(query)) if scheme < query => shown[..query].to_owned(),
+        (_, _) => shown,
     }
 }
 

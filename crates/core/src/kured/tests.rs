@@ -49,8 +49,12 @@ fn no_secret_is_in_the_result() {
         "--slack-hook-url=https://hooks.example.com/s3cret",
         "--prometheus-url=https://ann:s3cret@prom:9090",
         "--frob=s3cret",
+        "--frob",
+        "s3cret",
     ]));
     assert!(!format!("{plan:?}").contains("s3cret"), "{plan:#?}");
+    let asked = translate(&kured(&["--prometheus-url=https://prom/?token=s3cret"]));
+    assert!(!format!("{asked:?}").contains("s3cret"), "{asked:#?}");
     assert!(matches!(&plan.gates[0], Gate::Prometheus(gate) if gate.url == "https://prom:9090"));
 }
 
@@ -186,7 +190,7 @@ fn a_window_over_midnight_is_two_of_the_same_days() {
         end: Some("04:00"),
         zone: None,
     };
-    let made = windows(&told).unwrap().windows;
+    let made = windows(&told).unwrap().list;
     let times = |window: &WindowSpec| {
         format!(
             "{:?} {:?}",
@@ -199,7 +203,7 @@ fn a_window_over_midnight_is_two_of_the_same_days() {
         ["\"00:00\" \"04:00\"", "\"22:00\" \"24:00\""]
     );
     let every = Told { days: None, ..told };
-    assert_eq!(windows(&every).unwrap().windows.len(), 1);
+    assert_eq!(windows(&every).unwrap().list.len(), 1);
     assert_eq!(
         windows(&Told {
             start: None,
@@ -207,7 +211,7 @@ fn a_window_over_midnight_is_two_of_the_same_days() {
             ..every
         })
         .unwrap()
-        .windows,
+        .list,
         []
     );
 }
@@ -235,7 +239,7 @@ proptest! {
         let clock = |minute: u32| format!("{:02}:{:02}", minute / 60, minute % 60);
         let last = format!("{}:59", clock(end));
         let told = Told { days: Some(&names), start: Some(&clock(start)), end: Some(&last), zone: None };
-        let made = windows(&told).unwrap().windows;
+        let made = windows(&told).unwrap().list;
         let ours: Vec<Window> = made.iter().map(|spec| Window::new(spec).unwrap()).collect();
         // 2026-01-04 is a Sunday.
         let sunday: jiff::Timestamp = "2026-01-04T00:00:00Z".parse().unwrap();

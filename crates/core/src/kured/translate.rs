@@ -21,7 +21,7 @@ const USUAL_COMMANDS: [&str; 4] = [
 ];
 /// The drain's default here.
 const DRAIN: Duration = Duration::from_hours(1);
-/// The longest drain that kured's own limit is taken over for.
+/// The longest regular expression that a policy takes, in bytes.
 const LONGEST_REGEX: usize = 512;
 
 /// What a kured becomes.
@@ -154,7 +154,7 @@ fn time(plan: &mut Plan, settings: &Settings) {
     for note in &made.notes {
         plan.note("the window", Fate::Differs, *note);
     }
-    if made.windows.len() > 1 {
+    if made.list.len() > 1 {
         plan.note(
             "the window over midnight",
             Fate::Same,
@@ -162,7 +162,7 @@ fn time(plan: &mut Plan, settings: &Settings) {
              its early and its late hours and Saturday's early hours are not among them",
         );
     }
-    plan.windows = made.windows;
+    plan.windows = made.list;
     let room = Duration::from_secs(u64::from(made.longest) * 60);
     let asked = settings.one("drain-timeout").map(duration::parse);
     let timeout = match asked {

@@ -12,7 +12,7 @@ const DAY: u32 = 24 * 60;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Windows {
     /// None is always.
-    pub(super) windows: Vec<WindowSpec>,
+    pub(super) list: Vec<WindowSpec>,
     /// What had to be rounded.
     pub(super) notes: Vec<&'static str>,
     /// The longest of them, in minutes.
@@ -55,10 +55,10 @@ pub(super) fn windows(told: &Told<'_>) -> Result<Windows, String> {
             ..WindowSpec::default()
         };
         Window::new(&window).map_err(|error| error.to_string())?;
-        made.windows.push(window);
+        made.list.push(window);
     }
     if days.len() == 7 && made.longest == DAY {
-        made.windows.clear();
+        made.list.clear();
     }
     Ok(made)
 }
@@ -139,10 +139,10 @@ fn day(text: &str) -> Option<usize> {
 /// Seconds since midnight: `15:04`, `15:04:05`, `03:04pm`, `15`, `3pm`.
 fn seconds(flag: &str, text: &str) -> Result<u32, String> {
     let bad = || format!("--{flag}: {text:?} is no time of day");
-    let half = [("am", 0), ("pm", 12)].into_iter();
+    let half = [("am", 0), ("pm", 12)];
     let half = half
-        .filter_map(|(suffix, hours)| Some((text.strip_suffix(suffix)?, hours)))
-        .next();
+        .into_iter()
+        .find_map(|(suffix, hours)| Some((text.strip_suffix(suffix)?, hours)));
     let parts: Vec<&str> = half.map_or(text, |(rest, _)| rest).split(':').collect();
     let number = |index: usize, below: u32| -> Option<u32> {
         let Some(digits) = parts.get(index) else {

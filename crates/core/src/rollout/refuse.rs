@@ -15,19 +15,19 @@ pub struct Refusal {
 pub fn refuse(object: &ObjectSeen) -> Option<Refusal> {
     let name = &object.name;
     if object.deleting {
-        return refusal(format!("{name} is being deleted"), "name another");
+        return Some(refusal(format!("{name} is being deleted"), "name another"));
     }
     match object.kind {
         Kind::Pod => Some(pod(object)),
         Kind::ReplicaSet | Kind::ReplicationController => Some(replicas(object)),
-        Kind::Job => refusal(
+        Kind::Job => Some(refusal(
             format!("{name} is a Job: its pod template cannot change"),
             "delete the Job and create it again",
-        ),
-        Kind::CronJob => refusal(
+        )),
+        Kind::CronJob => Some(refusal(
             format!("{name} is a CronJob: each run makes its pods anew, and none keeps running"),
             format!("start a run now with `kubectl create job --from={name} NAME`"),
-        ),
+        )),
         Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet | Kind::Other => rolling(object),
     }
 }
@@ -35,24 +35,24 @@ pub fn refuse(object: &ObjectSeen) -> Option<Refusal> {
 fn rolling(object: &ObjectSeen) -> Option<Refusal> {
     let name = &object.name;
     if !object.template {
-        return refusal(
+        return Some(refusal(
             format!("{name} has no pod template in spec.template, so there is nothing to restart"),
             "name the object that controls the pods: `kubectl get pod NAME -o jsonpath={.metadata.ownerReferences}` tells",
-        );
+        ));
     }
     if object.paused {
-        return refusal(
+        return Some(refusal(
             format!("{name} is paused: a new template would not be rolled out"),
             format!("`kubectl rollout resume {name}` first"),
-        );
+        ));
     }
     if object.on_delete {
-        return refusal(
+        return Some(refusal(
             format!(
                 "{name} has the update strategy OnDelete: nobody replaces its pods but who deletes them"
             ),
             "delete its pods one by one, or set spec.updateStrategy.type to RollingUpdate",
-        );
+        ));
     }
     None
 }
@@ -89,9 +89,9 @@ fn spelt(owner: &Owner) -> String {
     format!("{}/{}", owner.kind.to_lowercase(), owner.name)
 }
 
-fn refusal(what: String, next: impl Into<String>) -> Option<Refusal> {
-    Some(Refusal {
+fn refusal(what: String, next: impl Into<String>) -> Refusal {
+    Refusal {
         what,
         next: next.into(),
-    })
+    }
 }

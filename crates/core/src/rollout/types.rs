@@ -56,6 +56,10 @@ pub struct Owner {
 
 /// The object, as its API server shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts of an object"
+)]
 pub struct ObjectSeen {
     /// What it is.
     pub kind: Kind,
