@@ -246,6 +246,7 @@ pub fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<BootId, String
             refused: false,
             leave_since: None,
             waiting_since: None,
+            unanswered: None,
         },
     }
 }

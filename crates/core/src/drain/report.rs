@@ -11,6 +11,7 @@ impl Drain {
         let mut progress = Progress {
             listed: self.listed,
             deleting: self.way == Way::Delete,
+            exclude: self.config.exclude.clone(),
             gone: self.gone,
             dropped: self.dropped.clone(),
             lookups_failed: self.lookups.failed().collect(),

@@ -256,6 +256,8 @@ pub struct Progress {
     pub listed: bool,
     /// The rest is deleted instead of evicted.
     pub deleting: bool,
+    /// Pods that stay because the policy said so when this drain began.
+    pub exclude: Option<LabelSelector>,
     /// Pods on the wait list.
     pub waiting: Vec<PodRef>,
     /// How many pods left the node since the drain began.

@@ -94,6 +94,7 @@ impl Patient<'_> {
             refused: false,
             leave_since: None,
             waiting_since: None,
+            unanswered: None,
         }
     }
 

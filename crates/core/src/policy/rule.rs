@@ -116,3 +116,6 @@ fn overlaid(flags: &Config, policy: &Policy) -> Config {
         on_gate_timeout: on_return.on_gate_timeout.unwrap_or(flags.on_gate_timeout),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,9 @@ use super::{Context, reason, triggers, undo};
 
 pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
     let text = words(&ctx.node.abort);
-    if record.cordoned_by_us {
+    // Who asked to keep it cordoned after the boot is not overruled by who is tired of waiting.
+    let kept = record.phase == Phase::Returning && ctx.node.keep_cordoned;
+    if record.cordoned_by_us && !kept {
         let record = Record {
             cordoned_by_us: false,
             message: text.clone(),

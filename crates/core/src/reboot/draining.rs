@@ -32,13 +32,14 @@ pub(super) fn look(ctx: &Context<'_>, record: &Record, step: Step) -> Step {
     })
 }
 
-/// The drain, if it goes the way of this record: what it said while it evicted is no news of
-/// deleting.
+/// The drain, if it goes the way of this record and of the policy: what it said while it evicted is
+/// no news of deleting, nor what it said while other pods were to stay.
 pub(super) fn drain_of<'a>(ctx: &Context<'a>, record: &Record) -> Option<&'a DrainSeen> {
     ctx.seen
         .drain
         .as_ref()
         .filter(|drain| drain.progress.deleting == record.deleting)
+        .filter(|drain| drain.progress.exclude == ctx.config.exclude)
 }
 
 /// What forbids to go on: the lock lost, the cordon undone, nothing left that wants it.
@@ -192,9 +193,13 @@ fn drained(ctx: &Context<'_>, record: &Record, drain: &DrainSeen) -> Step {
         })
     };
     match &ctx.seen.attachments {
-        Some(left) if left.is_empty() => {
-            rebooting(ctx, record, drain, "drained, volumes detached".into())
-        }
+        // Kept in sight: the write may fail, and what was forgotten is waited for anew.
+        Some(left) if left.is_empty() => look(rebooting(
+            ctx,
+            record,
+            drain,
+            "drained, volumes detached".into(),
+        )),
         left if ctx.now.mono >= deadline => {
             let names = left
                 .as_ref()

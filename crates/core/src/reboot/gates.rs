@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::action::Look;
-use super::record::{Outcome, Record};
+use super::record::{LastReboot, Record};
 use super::step::Step;
 use super::{Context, reason, undo};
 use crate::policy::{self, Allowance, Gate, MinInterval};
@@ -18,9 +18,8 @@ const FRESH_TO_REBOOT: Duration = Duration::from_secs(30);
 /// Why no reboot may begin by the calendar and the policy's word; when that may end is its wake-up.
 pub(super) fn no_leave(ctx: &Context<'_>) -> Option<Step> {
     let last = ctx.node.last.get();
-    let last = last.filter(|last| last.outcome == Outcome::Rebooted);
     let interval = MinInterval {
-        last: last.map(|last| last.finished),
+        last: last.and_then(LastReboot::last_rebooted),
     };
     let answer = policy::allowed(
         &ctx.seen.policies,

@@ -8,6 +8,7 @@ use super::action::{Action, NodePatch, RecordChange};
 use super::record::{Parsed, Phase, Record};
 use super::step::{Step, set};
 use super::{Context, reason, triggers, undo};
+use crate::lock;
 use crate::policy::Policies;
 
 pub(super) fn step(ctx: &Context<'_>) -> Step {
@@ -54,11 +55,13 @@ pub(super) fn step(ctx: &Context<'_>) -> Step {
     super::waiting::look_at_locks(ctx, step)
 }
 
-/// Once after the start: a Lease that is held in our name while no record of ours stands has nobody
+/// Once after the start, and whenever one is in sight: a Lease that is held in our name while no record of ours stands has nobody
 /// behind it, for the record is written before the bid and goes after the release.
 fn sweep(ctx: &Context<'_>) -> Option<Step> {
     let known = !matches!(ctx.seen.policies, Policies::NotYet);
-    if ctx.seen.run.swept || !known {
+    let leases = ctx.seen.lock.leases.as_deref().unwrap_or_default();
+    let in_sight = lock::held_by(leases, &ctx.seen.run.holder).is_some();
+    if (ctx.seen.run.swept && !in_sight) || !known {
         return None;
     }
     undo::release_first(ctx, reason::IDLE, "nothing wants a reboot")
@@ -68,11 +71,11 @@ fn sweep(ctx: &Context<'_>) -> Option<Step> {
 const CLOCK_CHECK: Duration = Duration::from_mins(5);
 
 fn quiet(ctx: &Context<'_>) -> Step {
-    if ctx.node.waiting_label {
-        return unlabel(ctx);
-    }
     if let Some(step) = sweep(ctx) {
         return step;
+    }
+    if ctx.node.waiting_label {
+        return unlabel(ctx);
     }
     let step = Step::new(reason::IDLE, idle_text(ctx));
     if let Some(last) = triggers::served_no_more(ctx) {

@@ -1,8 +1,9 @@
 //! What a process remembers of its own writes.
 //!
-//! The two moments that safety depends on: an adoption is remembered **before** it is sent (its
-//! answer may be lost, and then the record looks like our own), a permit to run the command is
-//! given only by the **answer** to the patch that wrote it.
+//! The moments that safety depends on: an adoption is remembered **before** it is sent (its answer
+//! may be lost, and then the record looks like our own), a permit to run the command is given only
+//! by the **answer** to the patch that wrote it, and a patch without an answer is one that may still
+//! arrive for as long as the Node stands at the version that it was sent for.
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ const REFUSALS: [&str; 5] = [
 impl RunSeen {
     /// This patch is about to be sent while the Node shows `standing`.
     pub fn sending(&mut self, standing: Option<&Record>, patch: &NodePatch) {
+        self.unanswered = Some(patch.resource_version.clone());
         let RecordChange::Set(record) = &patch.record else {
             return;
         };
@@ -35,6 +37,7 @@ impl RunSeen {
 
     /// This patch was answered with success, at `now`.
     pub fn answered(&mut self, patch: &NodePatch, now: Now) {
+        self.unanswered = None;
         let RecordChange::Set(record) = &patch.record else {
             return;
         };

@@ -76,7 +76,7 @@ pub fn decide(seen: &Seen, flags: &Config, now: Now) -> Decision {
         rule: &rule,
         now,
     };
-    step_of(&ctx).finish(&ctx)
+    undo::no_late_write(&ctx, step_of(&ctx)).finish(&ctx)
 }
 
 /// What every phase's decision is made from.

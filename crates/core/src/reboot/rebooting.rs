@@ -127,7 +127,12 @@ fn last_check_again(ctx: &Context<'_>, record: &Record) -> Option<Step> {
     }
     if let Some(no) = gates::no_leave_to_go_on(ctx) {
         let why = format!("{}, so the command is not run again", no.because.message);
-        return Some(failed(ctx, record, &why));
+        let step = failed(ctx, record, &why);
+        return Some(Step {
+            // It is, once there is leave again.
+            wake: no.wake,
+            ..step
+        });
     }
     match undo::lock_is_ours(ctx) {
         None => Some(hold("looking whether the lock is still ours")),

@@ -184,9 +184,21 @@ pub struct LastReboot {
     /// When each phase began, the last time that it did.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub began: BTreeMap<Phase, Timestamp>,
+    /// When the last one that did reboot had ended, where this one did not: `minInterval` counts
+    /// from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebooted: Option<Timestamp>,
 }
 
 impl LastReboot {
+    /// When a planned reboot of this node last was finished.
+    pub fn last_rebooted(&self) -> Option<Timestamp> {
+        match self.outcome {
+            Outcome::Rebooted => Some(self.finished),
+            Outcome::TriggerGone | Outcome::Aborted => self.rebooted,
+        }
+    }
+
     /// Whether what asked for it was served: by another boot, or by a person's word that it is not
     /// to be.
     pub fn served(&self) -> bool {

@@ -218,6 +218,9 @@ pub struct RunSeen {
     pub swept: bool,
     /// Since when this process waits for a lock that is held.
     pub waiting_since: Option<Duration>,
+    /// The version of the Node that a patch of ours went out for without an answer: while the Node
+    /// stands at it, that patch may still arrive.
+    pub unanswered: Option<String>,
 }
 
 /// How long the record's phase lasts, told from one sight of it: what the wall clock does after

@@ -123,6 +123,24 @@ pub(super) fn release_first(ctx: &Context<'_>, why: &'static str, text: &str) ->
     }
 }
 
+/// A cordon of ours that nobody answered may still arrive; and once the lock is gone, another node
+/// may be out by then. So before the lock goes the Node is written once, at the version that was
+/// seen: whichever of the two writes comes later fails. Serves S1.
+pub(super) fn no_late_write(ctx: &Context<'_>, mut step: Step) -> Step {
+    let releases = |action: &Action| matches!(action, Action::Release { .. });
+    let under_way = ctx.seen.run.unanswered.as_ref() == Some(&ctx.node.resource_version);
+    let record = ctx.node.record.get().filter(|_| under_way);
+    if let (Some(record), true) = (record, step.actions.iter().any(releases)) {
+        let record = Record {
+            // Another text each time: a write that changes nothing makes no new version.
+            message: format!("about to release the lock at {}", ctx.now.wall),
+            ..record.clone()
+        };
+        step.actions = vec![Action::PatchNode(Box::new(set(ctx, record)))];
+    }
+    step
+}
+
 /// Whether a Lease held in our name may still stand for this coordinator: an older run is written
 /// there, or nobody can tell who is. If only requests of others are, it is theirs to free.
 fn hides_us(lease: &LeaseSeen, replaces: &[RunId]) -> bool {
@@ -162,6 +180,13 @@ pub(super) fn finish(ctx: &Context<'_>, record: &Record, outcome: Outcome) -> No
         trigger: record.trigger.clone(),
         began: record.began.clone(),
         fingerprints: fingerprints(ctx, record, outcome),
+        rebooted: match outcome {
+            Outcome::Rebooted => None,
+            Outcome::TriggerGone | Outcome::Aborted => {
+                let before = ctx.node.last.get();
+                before.and_then(LastReboot::last_rebooted)
+            }
+        },
     };
     let served = record.serves.get(super::triggers::REQUEST);
     let request = ctx.node.request_fingerprint.as_ref();

@@ -35,7 +35,7 @@ pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
         ));
     };
     step(match mine(ctx, leases) {
-        Some((lease, Standing::Ours)) => match wrong(ctx, lease) {
+        Some((lease, Standing::Ours)) => match wrong(ctx, record, lease) {
             Some(why) => give_up(lease, reason::RELEASING, &why),
             None => with_lock(ctx, record, lease),
         },
@@ -69,9 +69,14 @@ fn with_lock(ctx: &Context<'_>, record: &Record, lease: &LeaseSeen) -> Step {
     }
 }
 
-/// Why a lock that is held in our name is not the one we need: the node was moved to another
-/// group, or it was taken for a deleted Node of the same name (and anybody may break that one).
-fn wrong(ctx: &Context<'_>, lease: &LeaseSeen) -> Option<String> {
+/// Why a lock that is held in our name is not the one we need: it was won and counted for an
+/// attempt that was undone (who is out, and how many may be, has changed since), the node was moved
+/// to another group, or it was taken for a deleted Node of the same name (and anybody may break that
+/// one).
+fn wrong(ctx: &Context<'_>, record: &Record, lease: &LeaseSeen) -> Option<String> {
+    if record.lease.is_some() {
+        return Some("the attempt that it was taken for was undone".into());
+    }
     let taken_for = lease
         .record
         .as_ref()
@@ -136,9 +141,11 @@ pub(super) fn look_at_locks(ctx: &Context<'_>, step: Step) -> Step {
         group: group.clone(),
         slots: max(ctx),
     };
+    // A lock that is in sight stays there, or one that we hold would be forgotten.
+    let in_sight = ctx.seen.lock.leases.is_some();
     match (ctx.config.max_unavailable, ctx.seen.lock.group_size) {
-        (Limit::Percent(_), None) => step.look(Look::GroupSize { group }),
-        (Limit::Percent(_), Some(_)) => step.look(Look::GroupSize { group }).look(locks),
+        (Limit::Percent(_), None) if !in_sight => step.look(Look::GroupSize { group }),
+        (Limit::Percent(_), _) => step.look(Look::GroupSize { group }).look(locks),
         (Limit::Count(_), _) => step.look(locks),
     }
 }

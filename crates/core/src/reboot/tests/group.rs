@@ -103,6 +103,7 @@ fn a_percentage_needs_the_groups_size_first_and_is_worked_out_from_the_count() {
         ..config()
     };
     let mut seen = waiting(vec![ours()]);
+    seen.lock.leases = None;
     let sizeless = decide(&seen, &config, now(5));
     assert!(
         sizeless
@@ -116,6 +117,7 @@ fn a_percentage_needs_the_groups_size_first_and_is_worked_out_from_the_count() {
             .iter()
             .any(|look| matches!(look, Look::Locks { .. }))
     );
+    seen.lock.leases = Some(vec![ours()]);
     seen.lock.group_size = Some(4);
     let sized = decide(&seen, &config, now(5));
     let two_slots = Look::Locks {

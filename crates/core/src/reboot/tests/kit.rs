@@ -73,6 +73,7 @@ pub(super) fn run_seen(name: &str, run_id: RunId) -> RunSeen {
         refused: false,
         leave_since: None,
         waiting_since: None,
+        unanswered: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The promises of specification §2.1 to §2.5, sentence by sentence; and a model world in which
 //! nothing arrives when it should.
 
+mod abort;
 mod clocks;
 mod draining;
 mod gates;
@@ -8,6 +9,7 @@ mod group;
 mod kit;
 mod lock;
 mod model;
+mod policy;
 mod rebooting;
 mod report;
 mod returning;

@@ -54,6 +54,7 @@ fn afterwards_they_are_false_with_the_outcome_as_reason() {
         trigger: record(Phase::Waiting).trigger,
         fingerprints: std::collections::BTreeMap::new(),
         began: std::collections::BTreeMap::new(),
+        rebooted: None,
     };
     set(&mut seen, |node| node.last = Parsed::Is(last));
     let decision = decide(&seen, &config(), now(5));

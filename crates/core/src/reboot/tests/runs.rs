@@ -157,5 +157,8 @@ fn a_lock_that_a_killed_run_has_left_is_given_up_by_the_next_though_nothing_want
         }]
     ));
     seen.run.swept = true;
+    let still = decide(&seen, &config(), now(5));
+    assert_eq!(still.actions, leaving.actions, "while it is in sight");
+    seen.lock.leases = Some(vec![free(0)]);
     assert_eq!(decide(&seen, &config(), now(5)).looks, []);
 }

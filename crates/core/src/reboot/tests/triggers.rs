@@ -11,7 +11,7 @@ fn request(not_before: Option<jiff::Timestamp>) -> Parsed<Request> {
     })
 }
 
-fn last(fingerprints: &[(&str, &str)]) -> LastReboot {
+pub(super) fn last(fingerprints: &[(&str, &str)]) -> LastReboot {
     LastReboot {
         outcome: Outcome::Rebooted,
         planned: wall(0),
@@ -20,6 +20,7 @@ fn last(fingerprints: &[(&str, &str)]) -> LastReboot {
         new_boot_id: boot("boot-1"),
         trigger: record(Phase::Waiting).trigger,
         began: std::collections::BTreeMap::new(),
+        rebooted: None,
         fingerprints: fingerprints
             .iter()
             .map(|(s, f)| ((*s).to_owned(), print(f)))

@@ -58,7 +58,7 @@ impl Rollout<'_> {
                 self.count("look at holders", 2);
                 (2 * latency + Duration::from_secs(1), self.holder(lease))
             }
-            Look::Drain { .. } => {
+            Look::Drain { exclude, .. } => {
                 let pods = u64::from(self.plan.pods_per_node);
                 self.count("evict pods", pods);
                 self.count("list and watch pods", 3);
@@ -68,6 +68,7 @@ impl Rollout<'_> {
                     time,
                     Fact::Drain(Progress {
                         listed: true,
+                        exclude: exclude.clone(),
                         gone,
                         ..Progress::default()
                     }),

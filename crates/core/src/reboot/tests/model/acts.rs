@@ -84,6 +84,7 @@ impl World {
             return Flow::Failed;
         };
         process.seen.run.sending(seen.record.get(), patch);
+        self.grant(node, process, patch);
         let write = Write::Patch {
             node,
             patch: Box::new(patch.clone()),
@@ -111,7 +112,7 @@ impl World {
         let run = &process.seen.run;
         let (holder, record) = match lock::release_plan(lease, &run.holder, &run.id) {
             lock::Release::Nothing => {
-                process.saw_leases(self.server.leases(), now);
+                process.saw_leases(self.server.leases(), None, now);
                 return Flow::On;
             }
             lock::Release::RemoveRun { remaining } => {
@@ -147,7 +148,7 @@ impl World {
         };
         match self.send(write, fate) {
             Sent::Answered(Answer::Lease(lease)) => process.saw_lease(&lease, now),
-            Sent::Answered(_) => process.saw_leases(self.server.leases(), now),
+            Sent::Answered(_) => process.saw_leases(self.server.leases(), None, now),
             Sent::Unanswered => return Flow::Failed,
             Sent::Crashed => return Flow::Crashed,
         }
@@ -210,6 +211,7 @@ impl World {
         if let (Write::Patch { node, .. }, Answer::Node(after), Some(before)) =
             (write, &answer, before)
         {
+            self.hold_cordon_to_its_grant(*node, &before, after);
             self.hold_patch_to_the_promises(*node, &before, after);
         }
         answer
@@ -218,6 +220,16 @@ impl World {
     fn command(&mut self, node: usize, process: &mut Process, attempt: u32, fate: Fate) -> Flow {
         if fate == Fate::CrashBefore {
             return Flow::Crashed;
+        }
+        // A person's abort, served by a newer run, may free the lock within the ten seconds of a
+        // permit. The live loop lists the Leases once more before the command, and decides anew.
+        if self.policies.len() > 1 {
+            let now = self.now(node);
+            process.saw_leases(self.server.leases(), None, now);
+            let again = decide(&process.seen, &self.config, now);
+            if !again.actions.contains(&Action::Reboot { attempt }) {
+                return Flow::On;
+            }
         }
         if fate == Fate::NotStarted {
             let why = "no such file".into();

@@ -3,6 +3,7 @@
 
 mod acts;
 mod healer;
+mod policed;
 mod process;
 mod promises;
 mod quiet;

@@ -6,14 +6,28 @@ use std::time::Duration;
 use super::super::kit;
 use crate::Now;
 use crate::lock::{self, LeaseSeen};
-use crate::name::{BootId, RunId};
+use crate::name::{BootId, GroupName, RunId};
 use crate::reboot::*;
+
+/// The moment of a count.
+#[derive(Debug, Clone)]
+pub(super) struct Ground {
+    /// The server's version.
+    pub(super) version: u64,
+    /// The version of the policies.
+    pub(super) policies: usize,
+    pub(super) members: u32,
+}
 
 pub(super) struct Process {
     pub(super) seen: Seen,
     pub(super) looks: Vec<Look>,
     /// A count whose reads were made and not yet told.
-    pub(super) counted: Option<CountSeen>,
+    pub(super) counted: Option<(CountSeen, Ground)>,
+    /// What the count that it knows goes by.
+    pub(super) ground: Option<Ground>,
+    /// How many versions of the policies it has seen.
+    pub(super) policies: usize,
     /// It stopped for a newer run, and only waits to be ended.
     pub(super) stopped: bool,
     give_backs: u32,
@@ -26,6 +40,8 @@ impl Process {
             seen,
             looks: Vec::new(),
             counted: None,
+            ground: None,
+            policies: 0,
             stopped: false,
             give_backs: 0,
         }
@@ -33,16 +49,19 @@ impl Process {
 
     pub(super) fn decide(&mut self, config: &Config, now: Now) -> Decision {
         let decision = decide(&self.seen, config, now);
+        self.seen.run.decided(decision.because.reason, now);
+        let group = |looks: &[Look]| looks.iter().find_map(group_of_look);
+        let (before, after) = (group(&self.looks), group(&decision.looks));
         self.looks.clone_from(&decision.looks);
-        self.forget();
+        self.forget(before.is_some() && after.is_some() && before != after);
         decision
     }
 
     /// What nobody looks at is forgotten.
-    fn forget(&mut self) {
+    fn forget(&mut self, moved: bool) {
         let seen = &mut self.seen;
         let has = |wanted: fn(&Look) -> bool| self.looks.iter().any(wanted);
-        if !has(|look| matches!(look, Look::Locks { .. })) {
+        if moved || !has(|look| matches!(look, Look::Locks { .. })) {
             seen.lock.leases = None;
             seen.lock.count = None;
             seen.run.waiting_since = None;
@@ -52,6 +71,12 @@ impl Process {
         }
         if !has(|look| matches!(look, Look::Drain { .. })) {
             seen.drain = None;
+        }
+        if !has(|look| matches!(look, Look::StartGates { .. })) {
+            seen.start_gates = None;
+        }
+        if moved || self.looks.is_empty() {
+            seen.lock.group_size = None;
         }
         if !has(|look| matches!(look, Look::Gates { .. })) {
             seen.gates = None;
@@ -71,9 +96,13 @@ impl Process {
         self.seen.node = NodeFact::There(Box::new(node.clone()));
     }
 
-    pub(super) fn saw_leases(&mut self, leases: &[LeaseSeen], now: Now) {
+    /// A list or a watch of this group's; `None`: the one that concerns it now.
+    pub(super) fn saw_leases(&mut self, leases: &[LeaseSeen], of: Option<GroupName>, now: Now) {
+        let group = of.or_else(|| lock_group(&self.seen));
         for lease in leases {
-            self.saw_lease(lease, now);
+            if group_of_lease(&lease.name) == group {
+                self.saw_lease(lease, now);
+            }
         }
     }
 
@@ -96,22 +125,18 @@ impl Process {
     }
 
     pub(super) fn saw_pods(&mut self, left: u32, refused: bool, now: Duration) {
-        let looked = |delete| {
-            self.looks.contains(&Look::Drain {
-                delete,
-                exclude: None,
-            })
-        };
-        let deleting = looked(true);
-        if !deleting && !looked(false) {
+        let drain = |look: &&Look| matches!(look, Look::Drain { .. });
+        let Some(Look::Drain { delete, exclude }) = self.looks.iter().find(drain) else {
             return;
-        }
-        let mut drain = if left == 0 {
+        };
+        let (deleting, exclude) = (*delete, exclude.clone());
+        // A policy that excludes anything excludes the model's one pod.
+        let mut drain = if left == 0 || exclude.is_some() {
             kit::drained()
         } else {
             kit::one_pod_left()
         };
-        if refused && !deleting {
+        if refused && !deleting && exclude.is_none() {
             let pod = kit::one_pod_left().progress.waiting.remove(0);
             drain.progress.waiting.clear();
             drain.progress.dropped = vec![crate::drain::Dropped {
@@ -120,6 +145,7 @@ impl Process {
             }];
         }
         drain.progress.deleting = deleting;
+        drain.progress.exclude = exclude;
         drain.drained_since = drain.progress.drained().then_some(now);
         self.seen.drain = Some(drain);
     }
@@ -129,6 +155,14 @@ impl Process {
         let pause = lock::give_back_pause(self.give_backs, 0.5);
         self.seen.run.bid_after = over_budget.then(|| now.mono + pause);
     }
+}
+
+/// As the live loop compares them.
+fn group_of_look(look: &Look) -> Option<GroupName> {
+    if let Look::Locks { group, .. } | Look::GroupSize { group } = look {
+        return Some(group.clone());
+    }
+    None
 }
 
 fn older(new: &str, old: &str) -> bool {

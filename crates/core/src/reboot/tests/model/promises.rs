@@ -5,6 +5,8 @@ use std::time::Duration;
 use super::process::Process;
 use super::world::{Command, Cordon, World, boot_id};
 use crate::lock;
+use crate::policy::window::{Opening, opening};
+use crate::policy::{self, Policies};
 use crate::reboot::*;
 
 impl World {
@@ -27,6 +29,11 @@ impl World {
             (false, true) => host.cordon = Cordon::Ours,
             (true, true) | (false, false) => {}
         }
+        self.hold_record_to_the_promises(node, before, after);
+    }
+
+    fn hold_record_to_the_promises(&mut self, node: usize, before: &NodeSeen, after: &NodeSeen) {
+        let host = &mut self.hosts[node];
         let (from, to) = (before.record.get(), after.record.get());
         let phase = |record: Option<&Record>| record.map(|record| record.phase);
         if let Some(to) = to {
@@ -43,17 +50,27 @@ impl World {
                 "S4: returning without a new boot"
             );
         }
+        let aborts = before.abort != Parsed::Absent;
         if phase(from) == Some(Phase::Rebooting) && phase(to) < Some(Phase::Rebooting) {
             assert!(
-                !host.pending,
+                !host.pending || aborts,
                 "§2.4: undone although the command was started"
             );
         }
         if to.is_none()
             && let Some(from) = from
         {
+            if from.phase == Phase::Returning {
+                host.returned = Some(self.mono);
+            }
+            if let Some(last) = after.last.get().filter(|_| aborts) {
+                let prints = last.fingerprints.clone();
+                host.served.extend(prints);
+                // Whatever comes of a command of it is on their account.
+                (host.pending, host.commands) = (false, Vec::new());
+            }
             assert!(
-                matches!(from.phase, Phase::Waiting | Phase::Returning),
+                aborts || matches!(from.phase, Phase::Waiting | Phase::Returning),
                 "the record went in {from:?}"
             );
             let holds = |lease: &lock::LeaseSeen| {
@@ -67,6 +84,120 @@ impl World {
                 "S6: the record went before the lock"
             );
         }
+    }
+
+    /// S1, at the moment that a node goes out. It was granted by a count: of the members of the
+    /// group and the holders of its slots, and by the smallest of the maxima that the decision knew
+    /// and that stood on the other holders' Leases. Whoever has come into the group since is counted
+    /// by nobody here; it went out under the budget of the group that it came from.
+    pub(super) fn hold_cordon_to_its_grant(
+        &self,
+        node: usize,
+        before: &NodeSeen,
+        after: &NodeSeen,
+    ) {
+        let waits = |node: &NodeSeen| node.record.get().map(|r| r.phase) == Some(Phase::Waiting);
+        let drains = |node: &NodeSeen| node.record.get().map(|r| r.phase) == Some(Phase::Draining);
+        if !waits(before) || !drains(after) || self.forced_unlock {
+            return;
+        }
+        assert!(
+            !before.api_lock,
+            "§2.7: begins although the lock API has it"
+        );
+        assert_eq!(
+            before.abort,
+            Parsed::Absent,
+            "§2.4: begins although stopped"
+        );
+        let key = (node, before.resource_version.clone());
+        let grant = self.grants.get(&key).expect("S1: a cordon out of nowhere");
+        let group = group_of_lease(&grant.lease).unwrap();
+        let leases = self.server.leases();
+        let held = |name: &str| {
+            let holder = format!("node/{name}");
+            let mut slots = leases.iter();
+            slots.find(|lease| {
+                group_of_lease(&lease.name).as_ref() == Some(&group)
+                    && lease.holder.as_ref().is_some_and(|h| h.as_str() == holder)
+            })
+        };
+        let own = held(&self.hosts[node].name);
+        assert!(own.is_some(), "S1: goes out without a lock of {group}");
+        let others: Vec<usize> = (0..self.hosts.len())
+            .filter(|other| *other != node && self.is_out(*other))
+            .filter(|other| {
+                let (of, since) = &self.grouped[*other];
+                (*of == group && *since <= grant.counted)
+                    || held(&self.hosts[*other].name).is_some()
+            })
+            .collect();
+        let version = |lease: &lock::LeaseSeen| lease.resource_version.parse::<u64>().unwrap();
+        let maxima = others
+            .iter()
+            .filter_map(|other| held(&self.hosts[*other].name));
+        let maxima = maxima.filter(|lease| version(lease) <= grant.counted);
+        let maxima = maxima.filter_map(|lease| Some(lease.record.as_ref()?.max));
+        let least = maxima.map(|max| usize::try_from(max).unwrap()).min();
+        let max = grant.max.min(least.unwrap_or(usize::MAX));
+        let out = others.len();
+        assert!(
+            out < max,
+            "S1: {node} goes out, {others:?} are out, of {max} in {group}"
+        );
+    }
+
+    /// §2.6: nothing begins without leave, as far as the process knows.
+    pub(super) fn hold_beginning_to_the_promises(&self, node: usize, process: &Process) {
+        self.hold_leave_to_the_promises(node, process, true);
+    }
+
+    fn hold_leave_to_the_promises(&self, node: usize, process: &Process, begins: bool) {
+        let NodeFact::There(seen) = &process.seen.node else {
+            panic!("acts without a Node")
+        };
+        let Policies::Known(policies) = &process.seen.policies else {
+            panic!("§2.6: goes on without knowing the policies")
+        };
+        let Some(rules) = policy::ruling(policies, &seen.labels) else {
+            return;
+        };
+        let now = self.now(node);
+        assert!(
+            rules.problems.is_empty(),
+            "§2.6: under a policy that is invalid"
+        );
+        let paused = |pause: &policy::Paused| pause.until.is_none_or(|until| until > now.wall);
+        assert!(!rules.paused.as_ref().is_some_and(paused), "§2.6: paused");
+        let needs = if begins {
+            self.config.drain_timeout
+        } else {
+            Duration::ZERO
+        };
+        let open = rules.windows.is_empty()
+            || matches!(
+                opening(&rules.windows, now.wall, needs),
+                Opening::Open { .. }
+            );
+        assert!(open, "§2.6: outside the window");
+        let last = self.hosts[node].returned.filter(|_| begins);
+        if let (Some(least), Some(last)) = (rules.min_interval, last) {
+            let kept = self.mono >= last + least || self.hosts[node].wall_ahead.is_some();
+            assert!(kept, "§2.6: too soon after the last one");
+        }
+        if rules.gates.is_empty() {
+            return;
+        }
+        let answer = process
+            .seen
+            .start_gates
+            .as_ref()
+            .expect("§2.6: gates were not asked");
+        let age = Duration::from_secs(if begins { 60 } else { 30 });
+        assert!(
+            answer.gates == rules.gates && answer.shut.is_empty() && answer.taken + age >= now.mono,
+            "§2.6: a gate is shut, or was not asked"
+        );
     }
 
     pub(super) fn hold_command_to_the_promises(
@@ -97,11 +228,16 @@ impl World {
         let NodeFact::There(seen) = &process.seen.node else {
             panic!("acts without a Node")
         };
+        let rule = policy::rule(&process.seen.policies, &seen.labels, &self.config);
+        let exclude = rule.config.exclude;
         let drained = process
             .seen
             .drain
             .as_ref()
-            .is_some_and(|drain| drain.progress.drained());
+            .is_some_and(|drain| drain.progress.drained() && drain.progress.exclude == exclude);
+        if attempt == 1 {
+            self.hold_leave_to_the_promises(node, process, false);
+        }
         assert!(
             seen.unschedulable && (drained || record.forced),
             "§2.4: not cordoned or not drained"
@@ -145,21 +281,26 @@ impl World {
 
     /// S1: never more nodes out on our account than the budget allows.
     pub(super) fn check_budget(&self) {
-        let out = |node: &usize| {
-            let phase = self
-                .server
-                .node(*node)
-                .record
-                .get()
-                .map(|record| record.phase);
-            self.hosts[*node].cordon == Cordon::Ours
-                || self.hosts[*node].pending
-                || matches!(phase, Some(Phase::Draining | Phase::Rebooting))
-        };
-        let out: Vec<usize> = (0..self.hosts.len()).filter(out).collect();
+        if self.policies.len() > 1 {
+            // Several groups whose maxima change: each node is counted as it goes out.
+            return;
+        }
+        let out = (0..self.hosts.len()).filter(|node| self.is_out(*node));
+        let out: Vec<usize> = out.collect();
         assert!(
             out.len() <= self.max || self.forced_unlock,
             "S1: {out:?} are out"
         );
+    }
+
+    fn is_out(&self, node: usize) -> bool {
+        let (host, record) = (&self.hosts[node], &self.server.node(node).record);
+        let phase = record.get().map(|record| record.phase);
+        // A person's word goes before what may still come.
+        let stopped = self.server.node(node).abort != Parsed::Absent && host.cordon != Cordon::Ours;
+        !stopped
+            && (host.cordon == Cordon::Ours
+                || host.pending
+                || matches!(phase, Some(Phase::Draining | Phase::Rebooting)))
     }
 }

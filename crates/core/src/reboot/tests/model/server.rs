@@ -1,7 +1,11 @@
 //! The API server: objects with versions, and every version that was ever shown.
 
+use super::super::super::group_of_lease;
 use super::super::super::{NodePatch, NodeSeen, Parsed, RecordChange};
+use super::super::kit;
 use crate::lock::{HeldSeen, LeaseSeen, LockRecord, NodeRow, Reads};
+use crate::name::GroupName;
+use crate::policy::{self, Policies};
 
 /// A write on its way.
 #[derive(Debug, Clone)]
@@ -29,7 +33,7 @@ pub(super) enum Answer {
 pub(super) struct Server {
     pub(super) nodes: Vec<Vec<NodeSeen>>,
     pub(super) leases: Vec<Vec<LeaseSeen>>,
-    version: u64,
+    pub(super) version: u64,
 }
 
 impl Server {
@@ -111,8 +115,37 @@ impl Server {
         self.leases.push(leases);
     }
 
+    /// Slots that are missing are made free, by whoever looks at the group.
+    pub(super) fn ensure(&mut self, group: &GroupName, slots: u32) {
+        for slot in 0..slots {
+            let name = format!("dogwatch-{group}-{slot}");
+            if self.leases().iter().all(|lease| lease.name != name) {
+                let mut leases = self.leases().clone();
+                leases.push(LeaseSeen {
+                    uid: format!("uid-{name}"),
+                    resource_version: self.next_version(),
+                    name,
+                    ..kit::free(slot)
+                });
+                self.leases.push(leases);
+            }
+        }
+    }
+
+    /// The group that each node belongs to under these policies.
+    pub(super) fn groups(&self, policies: &Policies) -> Vec<GroupName> {
+        let nodes = (0..self.nodes.len()).map(|node| self.node(node));
+        nodes
+            .map(|node| policy::group(policies, &node.labels))
+            .collect()
+    }
+
     /// Fresh reads for a count.
-    pub(super) fn reads(&self, lease: &str) -> Reads {
+    pub(super) fn reads(&self, lease: &str, policies: &Policies) -> Reads {
+        let group = group_of_lease(lease);
+        let groups = self.groups(policies);
+        let members = self.nodes.iter().zip(groups);
+        let members = members.filter(|(_, own)| Some(own) == group.as_ref());
         let row = |node: &Vec<NodeSeen>| {
             let node = node.last().expect("never empty");
             NodeRow {
@@ -126,7 +159,7 @@ impl Server {
             Some(HeldSeen {
                 lease: lease.name.clone(),
                 resource_version: lease.resource_version.clone(),
-                slot: Some(lease.slot),
+                slot: (group_of_lease(&lease.name) == group).then_some(lease.slot),
                 holder: lease.holder.clone()?,
                 node: lease.record.as_ref().and_then(|record| record.node.clone()),
                 max: lease.record.as_ref().map(|record| record.max),
@@ -134,12 +167,12 @@ impl Server {
         };
         Reads {
             lease: lease.to_owned(),
-            nodes: self.nodes.iter().map(row).collect(),
+            nodes: members.map(|(node, _)| row(node)).collect(),
             held: self.leases().iter().filter_map(held).collect(),
         }
     }
 
-    fn next_version(&mut self) -> String {
+    pub(super) fn next_version(&mut self) -> String {
         self.version += 1;
         self.version.to_string()
     }
@@ -154,6 +187,9 @@ fn merge(node: &mut NodeSeen, patch: &NodePatch) {
     node.waiting_label = patch.waiting_label.unwrap_or(node.waiting_label);
     if let Some(last) = &patch.last {
         node.last = Parsed::Is(last.clone());
+    }
+    if patch.remove_abort {
+        node.abort = Parsed::Absent;
     }
     if patch.remove_request {
         node.request = Parsed::Absent;

@@ -1,15 +1,16 @@
 //! The world: hosts, clocks, a network that loses and repeats, and the truth that coordinators
 //! only see late. Every write is held against the promises as it lands.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::super::kit;
-use super::process::Process;
+use super::process::{Ground, Process};
 use super::server::{Server, Write};
 use crate::Now;
 use crate::lock;
-use crate::name::{BootId, RunId};
+use crate::name::{BootId, GroupName, RunId};
+use crate::policy::{self, Policies, Policy};
 use crate::reboot::*;
 
 /// What becomes of one action.
@@ -55,6 +56,8 @@ pub(super) struct Host {
     pub(super) cordon: Cordon,
     pub(super) served: BTreeSet<(String, Fingerprint)>,
     pub(super) commands: Vec<Command>,
+    /// When its last reboot was finished.
+    pub(super) returned: Option<Duration>,
 }
 
 /// A reboot command that was started.
@@ -73,6 +76,24 @@ pub(super) struct World {
     pub(super) late: Vec<(Write, bool)>,
     /// A person took a lock away by force: who goes out is on their account.
     pub(super) forced_unlock: bool,
+    pub(super) max: usize,
+    /// The RebootPolicies: every version of them.
+    pub(super) policies: Vec<Vec<Policy>>,
+    /// What gates ask for.
+    pub(super) alert: bool,
+    /// Since which version of the server each node belongs to its group.
+    pub(super) grouped: Vec<(GroupName, u64)>,
+    /// What each cordon goes by, by node and precondition.
+    pub(super) grants: BTreeMap<(usize, String), Grant>,
+}
+
+/// What a cordon on its way goes by.
+#[derive(Debug, Clone)]
+pub(super) struct Grant {
+    pub(super) lease: String,
+    /// The server's version when who is out was counted.
+    pub(super) counted: u64,
+    /// How many may be out, by the policies that the decision knew.
     pub(super) max: usize,
 }
 
@@ -100,6 +121,25 @@ impl World {
             late: Vec::new(),
             forced_unlock: false,
             max: usize::try_from(max).unwrap(),
+            policies: vec![Vec::new()],
+            alert: false,
+            grouped: vec![(GroupName::default_group(), 0); nodes],
+            grants: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn known(&self) -> Policies {
+        Policies::Known(self.policies.last().expect("never empty").clone())
+    }
+
+    /// Which group each node belongs to, and since when, after labels or policies have changed.
+    pub(super) fn regroup(&mut self) {
+        self.server.next_version();
+        let (groups, version) = (self.server.groups(&self.known()), self.server.version);
+        for (old, new) in self.grouped.iter_mut().zip(groups) {
+            if old.0 != new {
+                *old = (new, version);
+            }
         }
     }
 
@@ -118,8 +158,9 @@ impl World {
         let host = &mut self.hosts[node];
         host.runs += 1;
         let run = RunId::new(format!("coordinator/{}-{}", host.name, host.runs)).unwrap();
-        host.processes
-            .push(Process::new(&host.name, run, boot_id(host.boot)));
+        let mut process = Process::new(&host.name, run, boot_id(host.boot));
+        process.seen.policies = Policies::NotYet;
+        host.processes.push(process);
     }
 
     /// The process sees what there is, or what there was.
@@ -129,6 +170,9 @@ impl World {
         let shown = history[history.len().saturating_sub(1 + age)].clone();
         let leases = &self.server.leases;
         let leases = leases[leases.len().saturating_sub(1 + age)].clone();
+        let policies = self.policies.len().saturating_sub(age).max(1);
+        let alert = self.alert;
+        let size = self.size_of_group(node, process);
         let host = &mut self.hosts[node];
         let (file, pods, refused) = (host.file, host.pods, host.refused);
         let Some(process) = host.processes.get_mut(process) else {
@@ -137,12 +181,20 @@ impl World {
         process.saw_node(&shown, now);
         let trigger = file.map_or_else(kit::absent, |print| kit::present(&print.to_string()));
         process.seen.host.triggers = vec![trigger];
-        if process
-            .looks
-            .iter()
-            .any(|look| matches!(look, Look::Locks { .. }))
-        {
-            process.saw_leases(&leases, now);
+        if policies > process.policies {
+            process.policies = policies;
+            process.seen.policies = Policies::Known(self.policies[policies - 1].clone());
+        }
+        process.seen.lock.group_size = size.or(process.seen.lock.group_size);
+        for look in process.looks.clone() {
+            if let Look::Locks { group, slots } = look {
+                self.server.ensure(&group, slots);
+                process.saw_leases(&leases, Some(group), now);
+            } else if let Look::StartGates { gates } = look {
+                let shut = alert.then(|| "an alert".to_owned()).into_iter().collect();
+                let taken = now.mono;
+                process.seen.start_gates = Some(StartGatesSeen { gates, shut, taken });
+            }
         }
         if process
             .looks
@@ -151,8 +203,14 @@ impl World {
         {
             process.seen.gates = Some(Vec::new());
         }
-        if let Some(count) = process.counted.take() {
+        if let Some((count, ground)) = process.counted.take() {
+            // Its reads were of the policies too.
+            if ground.policies > process.policies {
+                process.policies = ground.policies;
+                process.seen.policies = Policies::Known(self.policies[ground.policies - 1].clone());
+            }
             process.seen.lock.count = Some(count);
+            process.ground = Some(ground);
         }
         process.saw_pods(pods, refused, now.mono);
     }
@@ -160,16 +218,62 @@ impl World {
     /// A count's reads are made; they are told at the next delivery.
     pub(super) fn count(&mut self, node: usize, process: usize) {
         let taken = self.mono;
-        let server = &self.server;
+        let (server, known) = (&self.server, self.known());
+        let (version, policies) = (server.version, self.policies.len());
         let Some(process) = self.hosts[node].processes.get_mut(process) else {
             return;
         };
         for look in &process.looks {
             if let Look::Count { lease, .. } = look {
-                let count = lock::count(&server.reads(&lease.name), &process.seen.run.holder);
-                process.counted = Some(CountSeen { count, taken });
+                let reads = server.reads(&lease.name, &known);
+                let count = lock::count(&reads, &process.seen.run.holder);
+                let ground = Ground {
+                    version,
+                    policies,
+                    members: count.members,
+                };
+                process.counted = Some((CountSeen { count, taken }, ground));
             }
         }
+    }
+
+    /// The size of the group that the process looks at, if it asks for it.
+    fn size_of_group(&self, node: usize, process: usize) -> Option<u32> {
+        let looks = &self.hosts[node].processes.get(process)?.looks;
+        let size = |look: &&Look| matches!(look, Look::GroupSize { .. });
+        let Some(Look::GroupSize { group }) = looks.iter().find(size) else {
+            return None;
+        };
+        let groups = self.server.groups(&self.known());
+        u32::try_from(groups.iter().filter(|own| *own == group).count()).ok()
+    }
+
+    /// A cordon is about to be sent: what it goes by is noted.
+    pub(super) fn grant(&mut self, node: usize, process: &Process, patch: &NodePatch) {
+        let (NodeFact::There(seen), RecordChange::Set(record)) =
+            (&process.seen.node, &patch.record)
+        else {
+            return;
+        };
+        let waits = |record: &Record| record.phase == Phase::Waiting;
+        if record.phase != Phase::Draining || !seen.record.get().is_some_and(waits) {
+            return;
+        }
+        self.hold_beginning_to_the_promises(node, process);
+        let ground = process
+            .ground
+            .clone()
+            .expect("S1: a cordon without a count");
+        assert!(process.policies >= ground.policies);
+        let rule = policy::rule(&process.seen.policies, &seen.labels, &self.config);
+        let members = usize::try_from(ground.members).unwrap();
+        let grant = Grant {
+            lease: record.lease.clone().expect("S1: a cordon without a lock"),
+            counted: ground.version,
+            max: rule.config.max_unavailable.of(members),
+        };
+        let key = (node, patch.resource_version.clone());
+        self.grants.insert(key, grant);
     }
 
     pub(super) fn boots(&mut self, node: usize) {
@@ -269,6 +373,7 @@ impl Host {
             cordon: Cordon::None,
             served: BTreeSet::new(),
             commands: Vec::new(),
+            returned: None,
         }
     }
 }

@@ -1,0 +1,177 @@
+//! §2.4: a person stops the reboot under way (`dogwatch abort`).
+
+use super::super::*;
+use super::kit::*;
+use crate::lock::LeaseSeen;
+
+fn stopped(phase: Phase) -> Seen {
+    let mut seen = seen(phase);
+    set(&mut seen, |node| {
+        node.abort = Parsed::Is(Abort {
+            reason: "not today".into(),
+            requester: "kim".into(),
+        });
+    });
+    seen
+}
+
+const PHASES: [Phase; 4] = [
+    Phase::Waiting,
+    Phase::Draining,
+    Phase::Rebooting,
+    Phase::Returning,
+];
+
+#[test]
+fn it_uncordons_then_releases_then_forgets_and_says_who_and_why() {
+    for phase in PHASES {
+        let mut seen = stopped(phase);
+        if phase != Phase::Waiting {
+            let first = decide(&seen, &config(), now(5));
+            assert_eq!(patch(&first).unschedulable, Some(false), "{phase:?}");
+            assert_eq!(written(&first).phase, phase);
+            assert!(!patch(&first).remove_abort);
+            assert_eq!(first.because.message, "stopped by kim: not today");
+            set_record(&mut seen, |record| record.cordoned_by_us = false);
+            set(&mut seen, |node| node.unschedulable = false);
+        }
+        let second = decide(&seen, &config(), now(5));
+        assert!(
+            matches!(
+                second.actions.as_slice(),
+                [Action::Release {
+                    over_budget: false,
+                    ..
+                }]
+            ),
+            "{phase:?}"
+        );
+        seen.lock.leases = Some(vec![free(0)]);
+        let third = decide(&seen, &config(), now(5));
+        let last = patch(&third).last.as_ref().unwrap();
+        let rebooted = phase == Phase::Returning;
+        let outcome = if rebooted {
+            Outcome::Rebooted
+        } else {
+            Outcome::Aborted
+        };
+        assert_eq!(last.outcome, outcome, "{phase:?}");
+        assert_eq!(patch(&third).record, RecordChange::Remove);
+        assert!(patch(&third).remove_abort);
+        assert_eq!(patch(&third).unschedulable, None);
+    }
+}
+
+#[test]
+fn a_cordon_of_somebody_else_stays() {
+    let mut seen = stopped(Phase::Draining);
+    set_record(&mut seen, |record| record.cordoned_by_us = false);
+    let decision = decide(&seen, &config(), now(5));
+    assert!(matches!(
+        decision.actions.as_slice(),
+        [Action::Release { .. }]
+    ));
+    seen.lock.leases = Some(vec![free(0)]);
+    assert_eq!(patch(&decide(&seen, &config(), now(5))).unschedulable, None);
+}
+
+#[test]
+fn who_asked_to_keep_it_cordoned_after_the_boot_is_not_overruled() {
+    let mut seen = stopped(Phase::Returning);
+    set(&mut seen, |node| node.keep_cordoned = true);
+    seen.lock.leases = Some(vec![free(0)]);
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!(patch(&decision).unschedulable, None);
+    assert_eq!(patch(&decision).record, RecordChange::Remove);
+}
+
+#[test]
+fn what_asked_for_it_counts_as_served_and_what_comes_later_does_not() {
+    let mut seen = stopped(Phase::Waiting);
+    seen.lock.leases = Some(vec![free(0)]);
+    let decision = decide(&seen, &config(), now(5));
+    let last = patch(&decision).last.clone().unwrap();
+    for (fingerprint, wanted) in [("a", false), ("b", true)] {
+        let mut after = idle();
+        after.host.triggers = vec![present(fingerprint)];
+        set(&mut after, |node| node.last = Parsed::Is(last.clone()));
+        let decision = decide(&after, &config(), now(6));
+        let planned = decision.because.reason == reason::PLANNED;
+        assert_eq!(planned, wanted, "{fingerprint}");
+    }
+}
+
+#[test]
+fn the_reboot_before_it_is_remembered_so_that_the_next_keeps_its_distance() {
+    let mut seen = stopped(Phase::Waiting);
+    seen.lock.leases = Some(vec![free(0)]);
+    let before = super::triggers::last(&[]);
+    set(&mut seen, |node| node.last = Parsed::Is(before.clone()));
+    let once = patch(&decide(&seen, &config(), now(5)))
+        .last
+        .clone()
+        .unwrap();
+    set(&mut seen, |node| node.last = Parsed::Is(once.clone()));
+    let twice = patch(&decide(&seen, &config(), now(9)))
+        .last
+        .clone()
+        .unwrap();
+    for last in [once, twice] {
+        assert_eq!(last.outcome, Outcome::Aborted);
+        assert_eq!(last.last_rebooted(), Some(before.finished));
+    }
+}
+
+#[test]
+fn a_boot_that_has_come_all_the_same_is_one() {
+    let mut seen = stopped(Phase::Rebooting);
+    seen.host.boot_id = Ok(boot("boot-2"));
+    assert_eq!(
+        written(&decide(&seen, &config(), now(5))).phase,
+        Phase::Returning
+    );
+}
+
+#[test]
+fn a_lock_on_which_an_older_run_stands_is_taken_over_before_it_goes() {
+    let mut seen = stopped(Phase::Waiting);
+    seen.lock.leases = Some(vec![held(0, "n1", &["coordinator/a"])]);
+    let decision = decide(&seen, &config(), now(5));
+    assert!(matches!(decision.actions.as_slice(), [Action::Bid { .. }]));
+}
+
+#[test]
+fn a_lock_on_which_only_requests_of_others_stand_is_theirs() {
+    let mut seen = stopped(Phase::Waiting);
+    let theirs: LeaseSeen = held(0, "n1", &["api/x/1"]);
+    seen.lock.leases = Some(vec![theirs]);
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!(patch(&decision).record, RecordChange::Remove);
+}
+
+#[test]
+fn a_bid_that_may_still_land_is_settled_first() {
+    let mut seen = stopped(Phase::Waiting);
+    seen.lock.leases = Some(vec![free(0)]);
+    seen.lock.unsettled = Some("dogwatch-default-0".into());
+    let decision = decide(&seen, &config(), now(5));
+    assert!(matches!(decision.actions.as_slice(), [Action::Bid { .. }]));
+}
+
+#[test]
+fn when_nothing_is_under_way_it_is_served_at_once_with_the_request_that_has_not_begun() {
+    let mut seen = idle();
+    set(&mut seen, |node| {
+        node.abort = Parsed::Bad {
+            why: "no JSON".into(),
+        };
+        node.request = Parsed::Is(Request {
+            reason: String::new(),
+            requester: String::new(),
+            not_before: Some(wall(1000)),
+        });
+    });
+    let decision = decide(&seen, &config(), now(5));
+    assert!(patch(&decision).remove_abort && patch(&decision).remove_request);
+    assert_eq!(patch(&decision).last, None);
+}

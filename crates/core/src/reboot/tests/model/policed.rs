@@ -1,0 +1,443 @@
+//! The same world under policies that are written, changed and deleted at any moment: several groups
+//! whose members move, budgets that grow and shrink, pauses, windows, gates, people who stop a reboot
+//! and a lock API that takes nodes. Each coordinator sees the policies late, but in order.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::super::super::{Abort, OnTimeout, Parsed, reason};
+use super::world::{Fate, World};
+use super::{Happens, happens, on_timeout};
+use crate::limit::Limit;
+use crate::name::GroupName;
+use crate::policy::window::{Window, WindowSpec};
+use crate::policy::{DrainRules, Gate, Paused, Policy, RebootRules, ReturnRules, ruling};
+use crate::selector::LabelSelector;
+
+const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+
+/// How a pause ends.
+#[derive(Debug, Clone, Copy)]
+enum Ends {
+    ByHand,
+    InSeconds(u64),
+}
+
+/// What a policy says.
+#[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "a policy's own fields")]
+struct Words {
+    /// Of every node, not only of those of its pool.
+    wide: bool,
+    priority: i32,
+    max: Limit,
+    pause: Option<Ends>,
+    /// Open in this half of the day.
+    window: Option<bool>,
+    gated: bool,
+    excludes: bool,
+    invalid: bool,
+    min_interval: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Rules {
+    World(usize, Happens),
+    /// One of two policies is written, or deleted.
+    Policy {
+        which: usize,
+        words: Option<Words>,
+    },
+    Moves {
+        node: usize,
+        to: usize,
+    },
+    Alert(bool),
+    Stops {
+        node: usize,
+        readable: bool,
+    },
+    ApiLocks {
+        node: usize,
+        locks: bool,
+    },
+}
+
+fn words() -> impl Strategy<Value = Words> {
+    let max = prop_oneof![
+        3 => Just(Limit::Count(1)),
+        3 => Just(Limit::Count(2)),
+        1 => Just(Limit::Count(3)),
+        2 => Just(Limit::Percent(50)),
+    ];
+    let pause = prop_oneof![
+        5 => Just(None),
+        1 => Just(Some(Ends::ByHand)),
+        1 => (0_u64..4000).prop_map(|seconds| Some(Ends::InSeconds(seconds))),
+    ];
+    let window = prop_oneof![
+        5 => Just(None),
+        2 => Just(Some(true)),
+        1 => Just(Some(false)),
+    ];
+    let rare = || prop::bool::weighted(0.15);
+    (
+        (rare(), 0_i32..2, max, pause),
+        (
+            window,
+            prop::bool::weighted(0.3),
+            rare(),
+            prop::bool::weighted(0.05),
+            rare(),
+        ),
+    )
+        .prop_map(
+            |((wide, priority, max, pause), (window, gated, excludes, invalid, min_interval))| {
+                Words {
+                    wide,
+                    priority,
+                    max,
+                    pause,
+                    window,
+                    gated,
+                    excludes,
+                    invalid,
+                    min_interval,
+                }
+            },
+        )
+}
+
+fn rules() -> impl Strategy<Value = Rules> {
+    let node = || 0_usize..4;
+    prop_oneof![
+        30 => happens().prop_map(|(node, what)| Rules::World(node, what)),
+        8 => node().prop_map(|node| Rules::World(node, Happens::Works { turns: 3 })),
+        3 => (0_usize..2, prop::option::weighted(0.85, words()))
+            .prop_map(|(which, words)| Rules::Policy { which, words }),
+        2 => (node(), 0_usize..4).prop_map(|(node, to)| Rules::Moves { node, to }),
+        1 => prop::bool::weighted(0.4).prop_map(Rules::Alert),
+        1 => (node(), prop::bool::weighted(0.8))
+            .prop_map(|(node, readable)| Rules::Stops { node, readable }),
+        1 => (node(), prop::bool::weighted(0.4))
+            .prop_map(|(node, locks)| Rules::ApiLocks { node, locks }),
+    ]
+}
+
+fn policy(which: usize, words: &Words, world: &World) -> Policy {
+    let name = ["a", "b"][which];
+    let mut selector = LabelSelector::default();
+    if !words.wide {
+        selector.match_labels.insert("pool".into(), name.into());
+    }
+    let gate = Gate::Pods {
+        selector: LabelSelector::default(),
+    };
+    let wall = world.now(0).wall;
+    let until = |seconds: u64| wall + jiff::SignedDuration::from_secs(seconds.cast_signed());
+    Policy {
+        name: GroupName::new(name).unwrap(),
+        selector,
+        priority: words.priority,
+        max_unavailable: Some(words.max),
+        topology_key: None,
+        paused: words.pause.map(|ends| Paused {
+            reason: String::new(),
+            until: match ends {
+                Ends::ByHand => None,
+                Ends::InSeconds(seconds) => Some(until(seconds)),
+            },
+        }),
+        windows: words.window.map(half_of_the_day).into_iter().collect(),
+        min_interval: words.min_interval.then_some(Duration::from_hours(1)),
+        drain: DrainRules {
+            exclude: words.excludes.then(LabelSelector::default),
+            ..DrainRules::default()
+        },
+        reboot: RebootRules::default(),
+        on_return: ReturnRules::default(),
+        gates: words.gated.then_some(gate).into_iter().collect(),
+        problems: words
+            .invalid
+            .then(|| "windows[0]".to_owned())
+            .into_iter()
+            .collect(),
+    }
+}
+
+/// The world begins at eight in the morning.
+fn half_of_the_day(morning: bool) -> Window {
+    let (start, end) = if morning {
+        ("00:00", "12:00")
+    } else {
+        ("12:00", "24:00")
+    };
+    let spec = WindowSpec {
+        start: Some(start.into()),
+        end: Some(end.into()),
+        ..WindowSpec::default()
+    };
+    Window::new(&spec).unwrap()
+}
+
+impl World {
+    fn rules(&mut self, what: &Rules) {
+        let of = |node: usize, world: &World| node % world.hosts.len();
+        match what {
+            Rules::World(node, what) => self.happens(*node, what),
+            Rules::Policy { which, words } => {
+                let mut all = self.policies.last().unwrap().clone();
+                let name = ["a", "b"][*which];
+                all.retain(|policy| policy.name.as_str() != name);
+                all.extend(words.as_ref().map(|words| policy(*which, words, self)));
+                self.policies.push(all);
+                self.regroup();
+            }
+            Rules::Moves { node, to } => self.moves(of(*node, self), *to),
+            Rules::Alert(alert) => self.alert = *alert,
+            Rules::Stops { node, readable } => {
+                let abort = if *readable {
+                    Parsed::Is(Abort {
+                        reason: "no".into(),
+                        requester: "me".into(),
+                    })
+                } else {
+                    Parsed::Bad {
+                        why: "no JSON".into(),
+                    }
+                };
+                self.server
+                    .change(of(*node, self), |node| node.abort = abort);
+            }
+            Rules::ApiLocks { node, locks } => {
+                self.server
+                    .change(of(*node, self), |node| node.api_lock = *locks);
+            }
+        }
+    }
+
+    /// To pool a or b, to none, or into the control plane.
+    fn moves(&mut self, node: usize, to: usize) {
+        self.server.change(node, |node| {
+            node.labels.clear();
+            let label = [
+                ("pool", "a"),
+                ("pool", "b"),
+                ("pool", ""),
+                (CONTROL_PLANE, ""),
+            ][to];
+            node.labels.insert(label.0.into(), label.1.into());
+        });
+        self.regroup();
+    }
+
+    /// Whoever has not come to its end waits, holds nothing, and says why; and so it is.
+    fn assert_who_waits_has_a_reason(&mut self) {
+        for node in 0..self.hosts.len() {
+            let seen = self.server.node(node).clone();
+            let Some(record) = seen.record.get() else {
+                continue;
+            };
+            let last = self.hosts[node].processes.len() - 1;
+            let decision = self.act(node, last, Fate::Good).expect("it lives");
+            assert_eq!(decision.actions, [], "at rest");
+            let policies = self.policies.last().unwrap();
+            let rules = ruling(policies, &seen.labels);
+            let holds = match decision.because.reason {
+                reason::PAUSED => rules.is_some_and(|rules| rules.paused.is_some()),
+                reason::POLICY_INVALID => rules.is_some_and(|rules| !rules.problems.is_empty()),
+                reason::GATE_SHUT => {
+                    rules.is_some_and(|rules| !rules.gates.is_empty()) && self.alert
+                }
+                reason::LOCKED_THROUGH_API => seen.api_lock,
+                _ => false,
+            };
+            assert!(holds, "S6: {record:?} waits for {:?}", decision.because);
+            let ours = record.cordoned_by_us || seen.unschedulable;
+            assert!(!ours, "S6: out of service while it waits: {record:?}");
+        }
+        let free = self
+            .server
+            .leases()
+            .iter()
+            .all(|lease| lease.holder.is_none());
+        assert!(free, "S6: a lock that nobody uses: {}", self.words());
+    }
+
+    /// Whatever holds anybody back ends.
+    fn all_is_allowed(&mut self) {
+        let mut all = self.policies.last().unwrap().clone();
+        for policy in &mut all {
+            policy.paused = None;
+            policy.problems.clear();
+        }
+        self.policies.push(all);
+        self.alert = false;
+        for node in 0..self.hosts.len() {
+            self.server.change(node, |node| node.api_lock = false);
+        }
+    }
+}
+
+fn run(nodes: usize, tmpfs: bool, on: OnTimeout, what: &[Rules]) -> World {
+    let mut world = World::new(nodes, 1, tmpfs, on);
+    world.policies.push(Vec::new());
+    for what in what {
+        world.rules(what);
+    }
+    world
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn whatever_becomes_of_the_policies_the_promises_hold_and_who_waits_has_a_reason(
+        nodes in 1_usize..5,
+        tmpfs: bool,
+        on in on_timeout(),
+        first in words(),
+        pools in prop::collection::vec(0_usize..4, 4),
+        what in prop::collection::vec(rules(), 1..200),
+    ) {
+        let policy = Rules::Policy { which: 0, words: Some(first) };
+        let moves = pools.iter().enumerate().map(|(node, to)| Rules::Moves { node, to: *to });
+        let all: Vec<Rules> = [policy].into_iter().chain(moves).chain(what).collect();
+        let mut world = run(nodes, tmpfs, on, &all);
+        world.comes_to_rest();
+        world.assert_who_waits_has_a_reason();
+        world.all_is_allowed();
+        world.comes_to_its_end();
+    }
+}
+
+fn plain(max: Limit) -> Words {
+    Words {
+        wide: true,
+        priority: 0,
+        max,
+        pause: None,
+        window: None,
+        gated: false,
+        excludes: false,
+        invalid: false,
+        min_interval: false,
+    }
+}
+
+/// Two nodes under one policy, the first about to cordon: it has won and counted.
+fn about_to_cordon(max: Limit) -> World {
+    let words = Some(plain(max));
+    let mut world = run(
+        2,
+        true,
+        OnTimeout::Abort,
+        &[Rules::Policy { which: 0, words }],
+    );
+    for node in 0..2 {
+        world.touch(node);
+        world.start(node);
+    }
+    while world
+        .server
+        .leases()
+        .iter()
+        .all(|lease| lease.holder.is_none())
+    {
+        world.deliver(0, 0, 0);
+        world.act(0, 0, Fate::Good);
+    }
+    world.deliver(0, 0, 0);
+    world.act(0, 0, Fate::Good);
+    world.count(0, 0);
+    world.deliver(0, 0, 0);
+    world
+}
+
+#[test]
+fn a_cordon_that_is_still_on_its_way_never_arrives_after_the_lock_was_given_up() {
+    let mut world = about_to_cordon(Limit::Count(1));
+    world.act(0, 0, Fate::Delayed);
+    assert!(world.late.iter().any(|(_, done)| !done), "it is on its way");
+    let words = Some(Words {
+        pause: Some(Ends::ByHand),
+        ..plain(Limit::Count(1))
+    });
+    world.rules(&Rules::Policy { which: 0, words });
+    while world
+        .server
+        .leases()
+        .iter()
+        .any(|lease| lease.holder.is_some())
+    {
+        world.deliver(0, 0, 0);
+        world.act(0, 0, Fate::Good);
+    }
+    while !world.late.is_empty() {
+        world.arrive(0);
+    }
+    assert!(
+        !world.server.node(0).unschedulable,
+        "S1: out without a lock"
+    );
+    world.comes_to_rest();
+    world.assert_who_waits_has_a_reason();
+}
+
+#[test]
+fn an_attempt_that_was_undone_goes_by_a_new_count_and_the_new_maximum() {
+    let mut world = about_to_cordon(Limit::Count(2));
+    world.act(0, 0, Fate::Good);
+    assert!(world.server.node(0).unschedulable);
+    world.hosts[1].pods = 1;
+    while !world.server.node(1).unschedulable {
+        world.mono += Duration::from_secs(1);
+        world.works(1);
+    }
+    let paused = Some(Words {
+        pause: Some(Ends::ByHand),
+        ..plain(Limit::Count(2))
+    });
+    world.rules(&Rules::Policy {
+        which: 0,
+        words: paused,
+    });
+    world.deliver(0, 0, 0);
+    world.act(0, 0, Fate::Good);
+    assert!(!world.server.node(0).unschedulable, "undone");
+    let words = Some(plain(Limit::Count(1)));
+    world.rules(&Rules::Policy { which: 0, words });
+    for _ in 0..20 {
+        world.works(0);
+        assert!(
+            !world.server.node(0).unschedulable,
+            "S1: the other one is out, of one"
+        );
+    }
+    world.comes_to_its_end();
+}
+
+#[test]
+fn a_lock_that_is_held_stays_in_sight_when_its_maximum_becomes_a_percentage() {
+    let mut world = about_to_cordon(Limit::Count(1));
+    let words = Some(Words {
+        wide: false,
+        ..plain(Limit::Count(1))
+    });
+    world.rules(&Rules::Policy { which: 0, words });
+    let words = Some(plain(Limit::Percent(50)));
+    world.rules(&Rules::Policy { which: 1, words });
+    world.deliver(0, 0, 0);
+    world.act(0, 0, Fate::Lost);
+    world.works(0);
+    world.works(0);
+    let held = |lease: &crate::lock::LeaseSeen| {
+        lease.holder.is_some() && lease.name.starts_with("dogwatch-a-")
+    };
+    assert!(
+        !world.server.leases().iter().any(held),
+        "S6: left behind in the old group"
+    );
+    world.comes_to_its_end();
+}

@@ -1,0 +1,424 @@
+//! §2.6: what a policy says, in each phase; and what changes while a phase goes on.
+
+use std::time::Duration;
+
+use super::super::*;
+use super::kit::*;
+use crate::name::GroupName;
+use crate::policy::window::{Window, WindowSpec};
+use crate::policy::{DrainRules, Gate, Paused, Policies, Policy, RebootRules, ReturnRules};
+use crate::selector::LabelSelector;
+
+/// Nine in the morning of a Friday; everything was in order at eight.
+const NINE: u32 = 3600;
+
+fn policy() -> Policy {
+    Policy {
+        name: GroupName::default_group(),
+        selector: LabelSelector::default(),
+        priority: 0,
+        max_unavailable: None,
+        topology_key: None,
+        paused: None,
+        windows: Vec::new(),
+        min_interval: None,
+        drain: DrainRules::default(),
+        reboot: RebootRules::default(),
+        on_return: ReturnRules::default(),
+        gates: Vec::new(),
+        problems: Vec::new(),
+    }
+}
+
+fn window(start: &str, end: &str) -> Vec<Window> {
+    let spec = WindowSpec {
+        start: Some(start.into()),
+        end: Some(end.into()),
+        ..WindowSpec::default()
+    };
+    vec![Window::new(&spec).unwrap()]
+}
+
+fn gates() -> Vec<Gate> {
+    vec![Gate::Pods {
+        selector: LabelSelector::default(),
+    }]
+}
+
+/// In this phase, about to take its next step.
+fn ready(phase: Phase) -> Seen {
+    let mut seen = seen(phase);
+    seen.run.phase = Some(PhaseSeen {
+        since: wall(0),
+        before: Duration::ZERO,
+        seen: Duration::from_secs(NINE.into()),
+    });
+    seen.run.permit = Some(Permit {
+        attempt: 1,
+        answered: Duration::from_secs(u64::from(NINE) - 5),
+    });
+    seen
+}
+
+fn under(policy: Policy) -> impl Fn(&mut Seen) {
+    move |seen| seen.policies = Policies::Known(vec![policy.clone()])
+}
+
+fn gated(answered: Option<u32>, shut: &'static [&'static str]) -> impl Fn(&mut Seen) {
+    move |seen| {
+        under(Policy {
+            gates: gates(),
+            ..policy()
+        })(seen);
+        seen.start_gates = answered.map(|second| StartGatesSeen {
+            gates: gates(),
+            shut: shut.iter().map(ToString::to_string).collect(),
+            taken: Duration::from_secs(second.into()),
+        });
+    }
+}
+
+fn paused(until: Option<u32>) -> Policy {
+    let reason = "holidays".to_owned();
+    let until = until.map(wall);
+    Policy {
+        paused: Some(Paused { reason, until }),
+        ..policy()
+    }
+}
+
+/// What a decision does, in a letter: `g`oes on as without a policy, `.` waits, `r`eleases, `u`ndoes
+/// without blame, `f`ails, `a`borts (uncordons in its phase).
+fn does(phase: Phase, decision: &Decision) -> char {
+    match decision.actions.as_slice() {
+        [] if phase == Phase::Returning && decision.because.reason == reason::AWAITING_READY => 'g',
+        [] => '.',
+        [
+            Action::Release {
+                over_budget: false, ..
+            },
+        ] => 'r',
+        [Action::Reboot { attempt: 1 }] => 'g',
+        [Action::PatchNode(patch)] => {
+            let to = written(decision);
+            let uncordons = patch.unschedulable == Some(false);
+            match (phase, to.phase) {
+                (Phase::Waiting, Phase::Draining) | (Phase::Draining, Phase::Rebooting) => 'g',
+                (_, Phase::Waiting) if uncordons && to.failures == 0 => 'u',
+                (_, Phase::Waiting) if uncordons => 'f',
+                (from, to) if uncordons && from == to => 'a',
+                other => panic!("{other:?}: {:?}", decision.because),
+            }
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
+fn each_word_of_a_policy_holds_in_each_phase() {
+    use reason as why;
+    type Word = (
+        &'static str,
+        Box<dyn Fn(&mut Seen)>,
+        &'static str,
+        &'static str,
+    );
+    let word =
+        |name, set: Box<dyn Fn(&mut Seen)>, does, reason| -> Word { (name, set, does, reason) };
+    let finished = |seen: &mut Seen| {
+        let mut last = super::triggers::last(&[]);
+        last.finished = wall(NINE - 1800);
+        set(seen, |node| node.last = Parsed::Is(last.clone()));
+        let min_interval = Some(Duration::from_hours(1));
+        under(Policy {
+            min_interval,
+            ..policy()
+        })(seen);
+    };
+    // In waiting with the lock, draining and drained, rebooting and permitted, returning.
+    let table = [
+        word("none", Box::new(|_| {}), "gggg", ""),
+        word("silent", Box::new(under(policy())), "gggg", ""),
+        word(
+            "not yet",
+            Box::new(|seen| seen.policies = Policies::NotYet),
+            "....",
+            why::LOOKING_AT_POLICIES,
+        ),
+        word(
+            "unreadable",
+            Box::new(|seen| seen.policies = Policies::Unreadable { why: "403".into() }),
+            "ruug",
+            why::POLICIES_UNREADABLE,
+        ),
+        word("paused", Box::new(under(paused(None))), "ruug", why::PAUSED),
+        word(
+            "paused for a while",
+            Box::new(under(paused(Some(NINE + 1)))),
+            "ruug",
+            why::PAUSED,
+        ),
+        word(
+            "paused till now",
+            Box::new(under(paused(Some(NINE)))),
+            "gggg",
+            "",
+        ),
+        word(
+            "outside",
+            Box::new(under(Policy {
+                windows: window("12:00", "18:00"),
+                ..policy()
+            })),
+            "ruug",
+            why::OUTSIDE_WINDOW,
+        ),
+        word(
+            "closed just now",
+            Box::new(under(Policy {
+                windows: window("06:00", "09:00"),
+                ..policy()
+            })),
+            "ruug",
+            why::OUTSIDE_WINDOW,
+        ),
+        word(
+            "too short to begin",
+            Box::new(under(Policy {
+                windows: window("06:00", "09:59"),
+                ..policy()
+            })),
+            "rggg",
+            why::WINDOW_TOO_SHORT,
+        ),
+        word(
+            "open",
+            Box::new(under(Policy {
+                windows: window("06:00", "10:00"),
+                ..policy()
+            })),
+            "gggg",
+            "",
+        ),
+        word("too soon", Box::new(finished), "rggg", why::TOO_SOON),
+        word(
+            "invalid",
+            Box::new(under(Policy {
+                problems: vec!["windows[0]".into()],
+                ..policy()
+            })),
+            "ruug",
+            why::POLICY_INVALID,
+        ),
+        word(
+            "gates not asked",
+            Box::new(gated(None, &[])),
+            ".g.g",
+            why::LOOKING_AT_GATES,
+        ),
+        word(
+            "gates stale",
+            Box::new(gated(Some(NINE - 61), &[])),
+            ".g.g",
+            why::LOOKING_AT_GATES,
+        ),
+        word(
+            "gates of a minute ago",
+            Box::new(gated(Some(NINE - 31), &[])),
+            "gg.g",
+            why::LOOKING_AT_GATES,
+        ),
+        word(
+            "gate shut",
+            Box::new(gated(Some(NINE), &["an alert"])),
+            "rgfg",
+            why::GATE_SHUT,
+        ),
+        word("gates open", Box::new(gated(Some(NINE), &[])), "gggg", ""),
+        word(
+            "lock API",
+            Box::new(|seen| set(seen, |node| node.api_lock = true)),
+            "rggg",
+            why::LOCKED_THROUGH_API,
+        ),
+        word(
+            "stopped",
+            Box::new(|seen| {
+                set(seen, |node| {
+                    node.abort = Parsed::Bad {
+                        why: "no JSON".into(),
+                    };
+                });
+            }),
+            "raaa",
+            why::ABORTED,
+        ),
+    ];
+    for (name, set, expected, reason) in &table {
+        let phases = [
+            Phase::Waiting,
+            Phase::Draining,
+            Phase::Rebooting,
+            Phase::Returning,
+        ];
+        for (phase, expected) in phases.into_iter().zip(expected.chars()) {
+            let mut seen = ready(phase);
+            set(&mut seen);
+            let decision = decide(&seen, &config(), now(NINE));
+            let because = &decision.because;
+            assert_eq!(
+                does(phase, &decision),
+                expected,
+                "{name} in {phase:?}: {because:?}"
+            );
+            if expected != 'g' {
+                assert_eq!(because.reason, *reason, "{name} in {phase:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn who_waits_for_a_window_wakes_when_it_opens_and_looks_at_the_clock_before() {
+    for (start, end, wake) in [("12:00", "18:00", 300), ("09:02", "18:00", 120)] {
+        let mut seen = waiting(vec![free(0)]);
+        under(Policy {
+            windows: window(start, end),
+            ..policy()
+        })(&mut seen);
+        let decision = decide(&seen, &config(), now(NINE));
+        assert_eq!(decision.actions, []);
+        let at = Duration::from_secs(u64::from(NINE) + wake);
+        assert_eq!(decision.wake.map(|wake| wake.at), Some(at), "{start}");
+    }
+}
+
+#[test]
+fn a_drain_wakes_when_its_window_closes() {
+    let mut seen = ready(Phase::Draining);
+    seen.drain = Some(one_pod_left());
+    under(Policy {
+        windows: window("06:00", "09:03"),
+        ..policy()
+    })(&mut seen);
+    let decision = decide(&seen, &config(), now(NINE));
+    let at = Duration::from_secs(u64::from(NINE) + 180);
+    assert_eq!(decision.wake.map(|wake| wake.at), Some(at));
+}
+
+#[test]
+fn a_further_attempt_waits_for_its_window_and_wakes_for_it() {
+    let mut seen = ready(Phase::Rebooting);
+    set_record(&mut seen, |record| record.attempts = 2);
+    under(Policy {
+        windows: window("09:02", "18:00"),
+        ..policy()
+    })(&mut seen);
+    let decision = decide(&seen, &config(), now(NINE));
+    assert_eq!(decision.because.reason, reason::REBOOT_FAILED);
+    let at = Duration::from_secs(u64::from(NINE) + 120);
+    assert_eq!(decision.wake.map(|wake| wake.at), Some(at));
+}
+
+#[test]
+fn a_lock_is_given_up_only_after_no_earlier_write_can_arrive_any_more() {
+    let mut seen = ready(Phase::Waiting);
+    under(paused(None))(&mut seen);
+    seen.run.unanswered = Some("1".into());
+    let first = decide(&seen, &config(), now(NINE));
+    assert_eq!(written(&first).phase, Phase::Waiting);
+    let NodeFact::There(node) = &seen.node else {
+        panic!()
+    };
+    assert_ne!(
+        Some(&written(&first).message),
+        node.record.get().map(|r| &r.message)
+    );
+    assert_eq!(patch(&first).unschedulable, None);
+    seen.run.unanswered = Some("0".into());
+    let then = decide(&seen, &config(), now(NINE));
+    assert_eq!(
+        does(Phase::Waiting, &then),
+        'r',
+        "the Node has moved on since"
+    );
+}
+
+#[test]
+fn a_write_without_an_answer_is_remembered_for_the_version_that_it_was_sent_for() {
+    let mut seen = ready(Phase::Waiting);
+    let decision = decide(&seen, &config(), now(NINE));
+    seen.run.sending(None, patch(&decision));
+    assert_eq!(seen.run.unanswered.as_deref(), Some("1"));
+    seen.run.answered(patch(&decision), now(NINE));
+    assert_eq!(seen.run.unanswered, None);
+}
+
+#[test]
+fn the_lock_of_an_attempt_that_was_undone_is_given_back_before_the_next() {
+    let mut seen = ready(Phase::Waiting);
+    set_record(&mut seen, |record| {
+        record.lease = Some("dogwatch-default-0".into());
+    });
+    let decision = decide(&seen, &config(), now(NINE));
+    assert_eq!(does(Phase::Waiting, &decision), 'r', "its count is of then");
+}
+
+#[test]
+fn what_a_drain_said_while_other_pods_were_to_stay_is_no_news_of_this_one() {
+    let exclude = Some(LabelSelector::default());
+    let drain = DrainRules {
+        exclude: exclude.clone(),
+        ..DrainRules::default()
+    };
+    for phase in [Phase::Draining, Phase::Rebooting] {
+        let mut seen = ready(phase);
+        under(Policy {
+            drain: drain.clone(),
+            ..policy()
+        })(&mut seen);
+        let decision = decide(&seen, &config(), now(NINE));
+        assert_eq!(decision.actions, [], "{phase:?}");
+        let look = Look::Drain {
+            delete: false,
+            exclude: exclude.clone(),
+        };
+        assert!(decision.looks.contains(&look), "{phase:?}");
+        seen.drain
+            .as_mut()
+            .unwrap()
+            .progress
+            .exclude
+            .clone_from(&exclude);
+        let decision = decide(&seen, &config(), now(NINE));
+        assert_eq!(does(phase, &decision), 'g', "{phase:?}");
+    }
+}
+
+#[test]
+fn volumes_that_were_seen_detached_stay_in_sight_while_that_is_written() {
+    let mut seen = ready(Phase::Draining);
+    let claims = vec!["a/c".to_owned()];
+    seen.drain
+        .as_mut()
+        .unwrap()
+        .progress
+        .claims
+        .clone_from(&claims);
+    seen.attachments = Some(Vec::new());
+    let decision = decide(&seen, &config(), now(60));
+    assert_eq!(does(Phase::Draining, &decision), 'g');
+    assert!(decision.looks.contains(&Look::Attachments { claims }));
+}
+
+#[test]
+fn a_lock_in_sight_stays_there_until_the_size_of_its_group_is_known() {
+    let config = Config {
+        max_unavailable: crate::limit::Limit::Percent(50),
+        ..config()
+    };
+    let decision = decide(&ready(Phase::Draining), &config, now(60));
+    let locks = |look: &Look| matches!(look, Look::Locks { .. });
+    assert!(decision.looks.iter().any(locks), "{:?}", decision.looks);
+}
