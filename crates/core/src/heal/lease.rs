@@ -130,7 +130,7 @@ pub(super) fn stale(
     });
     let text = format!(
         "{holder} holds Lease {}{taken}, for more than {}; when it is sure that it does not need it any more, run \
-         `dogwatch unlock --force {}`",
+         `dogwatch unlock {} --force --reason WHY`",
         lease.name,
         crate::duration::format(allowed),
         lease.name
