@@ -16,6 +16,10 @@ use crate::error::ask;
 use crate::watch::{Event, Full, Selection, watch};
 
 /// A restart under way.
+#[expect(
+    clippy::option_option,
+    reason = "not looked at yet, seen to be gone, or there"
+)]
 pub struct Follow {
     found: Found,
     client: Client,

@@ -111,13 +111,13 @@ pub(super) fn pod_seen(pod: &Pod) -> PodSeen {
         said(reason, condition.message.as_deref())
     });
     let containers = status.init_container_statuses.iter().flatten();
-    let containers = containers.chain(status.container_statuses.iter().flatten());
+    let mut containers = containers.chain(status.container_statuses.iter().flatten());
     PodSeen {
         name: pod.name_any(),
         stamp: pod.annotations().get(RESTARTED_AT).cloned(),
         ready,
         leaving: ended || pod.metadata.deletion_timestamp.is_some(),
-        trouble: containers.filter_map(waits).next().or(unscheduled),
+        trouble: containers.find_map(waits).or(unscheduled),
     }
 }
 
