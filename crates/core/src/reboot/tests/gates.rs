@@ -186,3 +186,21 @@ fn when_a_pause_ends_each_node_asks_at_a_moment_of_its_own() {
     assert!(!bids(&decide(&seen, &config(), now(22))));
     assert!(bids(&decide(&seen, &config(), now(23))));
 }
+
+#[test]
+fn a_bid_whose_end_is_unknown_is_settled_even_while_the_policy_is_paused() {
+    let paused = crate::policy::Paused {
+        reason: String::new(),
+        until: None,
+    };
+    let mut seen = waiting(vec![crate::lock::testkit::free(0)]);
+    seen.policies = Policies::Known(vec![Policy {
+        gates: Vec::new(),
+        paused: Some(paused),
+        ..policy()
+    }]);
+    seen.lock.unsettled = Some("dogwatch-default-0".into());
+    assert!(bids(&decide(&seen, &config(), now(10))));
+    seen.lock.unsettled = None;
+    assert!(!bids(&decide(&seen, &config(), now(10))));
+}
