@@ -35,10 +35,10 @@ impl Request {
             return Err(End::Answer(LockAnswer::Busy { why }));
         }
         place.first().await;
-        let slots = self.slots(target).await.map_err(End::Trouble)?;
+        let slots = Box::pin(self.slots(target)).await.map_err(End::Trouble)?;
         let mut leases = place.queue.leases();
         self.first_sight(&mut leases).await?;
-        make_slots(&place.queue, self.shared.locks(), slots)
+        Box::pin(make_slots(&place.queue, self.shared.locks(), slots))
             .await
             .map_err(End::Trouble)?;
         let mut policies = self.shared.policies.subscribe();
@@ -48,7 +48,9 @@ impl Request {
             }
             let seen = leases.borrow_and_update().clone().unwrap_or_default();
             let (at, why) = match self.decide(&seen, slots, place) {
-                Turn::Bid { lease } => return self.through_gates(target, place, *lease).await,
+                Turn::Bid { lease } => {
+                    return Box::pin(self.through_gates(target, place, *lease)).await;
+                }
                 Turn::At { at, why } => (at, why),
                 Turn::Wait { why } => (self.shared.now().mono + CLOCK_CHECK, why),
             };

@@ -127,7 +127,9 @@ impl Request {
         let Some(policies) = self.policies().await else {
             return self.not_now("the RebootPolicies were not seen yet").await;
         };
-        let (target, leases) = match self.look(&policies).await {
+        // What is over before the wait, or comes after it, is on the heap while it lasts: a thousand
+        // requests wait, and one of them drains.
+        let (target, leases) = match Box::pin(self.look(&policies)).await {
             Ok(seen) => seen,
             Err(error) => return End::Trouble(error),
         };
@@ -140,8 +142,8 @@ impl Request {
             if self.bid_after.is_some_and(|at| at > self.shared.now().mono) {
                 return self.not_now("too many are out").await;
             }
-            let held = self.hold(target, lease, None).await;
-            return self.ended(held).await;
+            let held = Box::pin(self.hold(target, lease, None)).await;
+            return Box::pin(self.ended(held)).await;
         }
         if let Some(why) = target.node.as_ref().and_then(|node| refusal(&node.seen)) {
             return End::Answer(LockAnswer::Refused { why });
@@ -166,8 +168,8 @@ impl Request {
         let place = queue.join(&self.shared, self.trace.number, here);
         match self.turn(&target, &place).await {
             Ok(lease) => {
-                let held = self.hold(target, &lease, Some(place)).await;
-                self.ended(held).await
+                let held = Box::pin(self.hold(target, &lease, Some(place))).await;
+                Box::pin(self.ended(held)).await
             }
             Err(end) => end,
         }
