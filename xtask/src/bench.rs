@@ -47,6 +47,25 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         package: "dogwatch-sim",
+        target: "handover_real",
+        profile: "quick",
+        real: true,
+    },
+    Bench {
+        package: "dogwatch-sim",
+        target: "api_lock",
+        profile: "quick",
+        real: true,
+    },
+    Bench {
+        package: "dogwatch-controller",
+        target: "controller",
+        // It has the program built by itself.
+        profile: "quick",
+        real: true,
+    },
+    Bench {
+        package: "dogwatch-sim",
         target: "rollout",
         profile: "quick",
         real: false,

@@ -1,0 +1,296 @@
+//! What a `dogwatch controller` costs at which 1,000 hosts wait for the lock, and how they are served:
+//! a process of its own against a real API server, asked over HTTP.
+//!
+//! `WAITERS` says how many wait, `SERVED` how many of them are served; then the others hang up at
+//! once. `DOGWATCH` names a program that is built already.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the bench")]
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use dogwatch_testbed::ControlPlane;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::task::JoinSet;
+
+const WAITERS: usize = 1_000;
+/// How long they are left alone before the memory is read.
+const LEFT_ALONE: Duration = Duration::from_secs(5);
+/// How long anything awaited may take.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let waiters = number_of("WAITERS", WAITERS);
+    let served = number_of("SERVED", waiters);
+    let program = program().await;
+    let plane = ControlPlane::builder().controllers([]).start().await;
+    let plane = plane.expect("the control plane starts");
+    install(&plane, &program).await;
+    let controller = Controller::start(&program, plane.kubeconfig()).await;
+    controller.call("lock", "first").await;
+    eprintln!("nobody waits: {:.1} MiB", controller.resident("VmRSS:"));
+    let (told, mut turns) = mpsc::unbounded_channel();
+    let (waiting, came) = controller.many(waiters, told).await;
+    tokio::time::sleep(LEFT_ALONE).await;
+    controller.report_memory(waiters);
+    controller.call("unlock", "first").await;
+    let mut seen: Vec<Turn> = Vec::with_capacity(served);
+    while seen.len() < served {
+        seen.extend(turns.recv().await);
+    }
+    drop(waiting);
+    controller.until_waiting(0).await;
+    controller.report_memory(0);
+    seen.sort_by_key(|turn| turn.won);
+    report(&seen, &came);
+    until_free(&plane).await;
+}
+
+fn number_of(name: &str, default: usize) -> usize {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
+/// One host's turn.
+struct Turn {
+    number: usize,
+    /// When it was told that it holds.
+    won: Instant,
+    /// When it asked to unlock.
+    leaving: Instant,
+    /// When that was answered.
+    left: Instant,
+}
+
+/// Builds what users get, but for the time that it takes to make it small.
+async fn program() -> PathBuf {
+    if let Some(built) = std::env::var_os("DOGWATCH") {
+        return built.into();
+    }
+    let words =
+        "build --profile quick --package dogwatch-cli --bin dogwatch --quiet --message-format=json";
+    let output = Command::new(env!("CARGO"))
+        .args(words.split(' '))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stderr(Stdio::inherit())
+        .output();
+    let output = output.await.expect("cargo runs");
+    assert!(
+        output.status.success(),
+        "cargo ended with {}",
+        output.status
+    );
+    let messages = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
+    let built = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "dogwatch")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    built.expect("cargo names what it has built")
+}
+
+/// Dogwatch's kinds and its namespace.
+async fn install(plane: &ControlPlane, program: &Path) {
+    let output = Command::new(program).arg("manifests").output().await;
+    let manifests = String::from_utf8(output.unwrap().stdout).unwrap();
+    let apply = ["apply", "--server-side", "-f", "-"];
+    plane.run_kubectl(&apply, &manifests).await.unwrap();
+    let kind = "crd/rebootpolicies.dogwatch.dev";
+    let established = ["wait", "--for=condition=established", "--timeout=60s", kind];
+    plane.run_kubectl(&established, "").await.unwrap();
+}
+
+/// What the hosts that went away held is free again.
+async fn until_free(plane: &ControlPlane) {
+    let get = "get lease dogwatch-default-0 -n dogwatch -o jsonpath={.spec.holderIdentity}";
+    let words: Vec<&str> = get.split(' ').collect();
+    let look = async { while plane.run_kubectl(&words, "").await.unwrap() != "" {} };
+    let free = tokio::time::timeout(PATIENCE, look).await;
+    figure(
+        "locks left behind by hosts that hung up",
+        if free.is_ok() { "none" } else { "one" },
+        "none",
+        free.is_ok(),
+    );
+}
+
+struct Controller {
+    child: Child,
+    lock: String,
+    metrics: String,
+}
+
+impl Controller {
+    /// Starts one; it serves when this returns.
+    async fn start(program: &Path, kubeconfig: &Path) -> Self {
+        let mut child = Command::new(program)
+            .env_clear()
+            .env("KUBECONFIG", kubeconfig)
+            .args(["controller", "--log-format=json", "--components=lock"])
+            .args([
+                "--lock-auth=none",
+                "--lock-listen=127.0.0.1:0",
+                "--listen=127.0.0.1:0",
+            ])
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("it was built");
+        let log = child.stderr.take().expect("asked for above");
+        let serves = tokio::time::timeout(PATIENCE, addresses(log));
+        let (lock, metrics) = serves.await.expect("it serves");
+        Self {
+            child,
+            lock,
+            metrics,
+        }
+    }
+
+    /// So many hosts that ask one after the other, and when each did.
+    async fn many(&self, hosts: usize, told: UnboundedSender<Turn>) -> (JoinSet<()>, Vec<Instant>) {
+        let mut waiting = JoinSet::new();
+        let mut came = Vec::with_capacity(hosts);
+        for number in 0..hosts {
+            let (address, told) = (self.lock.clone(), told.clone());
+            waiting.spawn(async move {
+                let host = format!("host-{number}.example");
+                call(&address, "lock", &host).await;
+                let (won, leaving) = (Instant::now(), Instant::now());
+                call(&address, "unlock", &host).await;
+                let left = Instant::now();
+                // Nobody listens once enough were served.
+                let _ = told.send(Turn {
+                    number,
+                    won,
+                    leaving,
+                    left,
+                });
+            });
+            came.push(Instant::now());
+            self.until_waiting(number + 1).await;
+        }
+        (waiting, came)
+    }
+
+    async fn call(&self, what: &str, host: &str) {
+        call(&self.lock, what, host).await;
+    }
+
+    async fn until_waiting(&self, hosts: usize) {
+        let line = format!("\ndogwatch_lock_requests_waiting {hosts}\n");
+        let request = "GET /metrics HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n";
+        let look = async { while !exchange(&self.metrics, request).await.contains(&line) {} };
+        let seen = tokio::time::timeout(PATIENCE, look).await;
+        assert!(seen.is_ok(), "never saw {hosts} wait");
+    }
+
+    fn report_memory(&self, waiters: usize) {
+        let (now, most) = (self.resident("VmRSS:"), self.resident("VmHWM:"));
+        figure(
+            &format!("controller's RSS, {waiters} wait for the lock"),
+            &format!("{now:.1} MiB, most {most:.1} MiB"),
+            "<= 64 MiB",
+            most <= 64.0,
+        );
+    }
+
+    /// A line of the process' status, in MiB.
+    fn resident(&self, field: &str) -> f64 {
+        let id = self.child.id().expect("it runs");
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let value = status.lines().find_map(|line| line.strip_prefix(field));
+        let kibibytes = value.unwrap().split_whitespace().next().unwrap();
+        kibibytes.parse::<f64>().unwrap() / 1024.0
+    }
+}
+
+/// Where it serves the lock and its metrics. What it logs later goes nowhere, as where nobody reads it.
+async fn addresses(log: ChildStderr) -> (String, String) {
+    let mut lines = BufReader::new(log).lines();
+    let (mut lock, mut metrics) = (None, None);
+    while lock.is_none() || metrics.is_none() {
+        let line = lines.next_line().await.unwrap().expect("it goes on");
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let address = line["address"].as_str().map(str::to_owned);
+        match line["message"].as_str() {
+            Some("the lock is served") => lock = address,
+            Some(said) if said.starts_with("serves /metrics") => metrics = address,
+            Some(_) | None => {}
+        }
+    }
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    lock.zip(metrics).expect("both were seen")
+}
+
+/// Asks for the lock, or unlocks, and waits for the 200.
+async fn call(address: &str, what: &str, host: &str) {
+    let body = format!("hostname={host}");
+    let request = format!(
+        "POST /api/v1/{what} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let answer = exchange(address, &request).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 200 "),
+        "{what} {host}: {answer}"
+    );
+}
+
+async fn exchange(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+fn report(turns: &[Turn], came: &[Instant]) {
+    let pairs = || turns.windows(2);
+    let twice = pairs().filter(|pair| pair[1].won < pair[0].leaving).count();
+    figure(
+        "hosts that held the lock beside another one",
+        &format!("{twice} of {}", turns.len()),
+        "0",
+        twice == 0,
+    );
+    let worst = worst_inversion(turns, came);
+    figure(
+        "worst inversion at one replica",
+        &format!("{worst:.1?}"),
+        "none",
+        worst == Duration::ZERO,
+    );
+    let mut taken: Vec<Duration> = pairs()
+        .map(|pair| pair[1].won.saturating_duration_since(pair[0].left))
+        .collect();
+    taken.sort();
+    let at = |part: usize| taken[(taken.len() - 1) * part / 100];
+    eprintln!(
+        "from an unlock's answer to the next host's: p50 {:.1?}, p99 {:.1?}, most {:.1?}",
+        at(50),
+        at(99),
+        at(100)
+    );
+}
+
+/// The longest that anybody came after one who was served later.
+fn worst_inversion(turns: &[Turn], came: &[Instant]) -> Duration {
+    let mut latest = came[0];
+    let early = turns.iter().map(|turn| {
+        latest = latest.max(came[turn.number]);
+        latest - came[turn.number]
+    });
+    early.max().unwrap_or_default()
+}
+
+/// One line of `cargo xtask bench`'s table.
+fn figure(what: &str, measured: &str, reach: &str, kept: bool) {
+    let line = json!({ "what": what, "measured": measured, "reach": reach, "kept": kept });
+    println!("{line}");
+}
