@@ -95,15 +95,19 @@ async fn bid(hand: &LockClient, record: &LockRecord) -> bool {
     matches!(hand.bid(&lease, record).await, BidOutcome::Won(_))
 }
 
+fn rebooting() -> Value {
+    json!({
+        "phase": "rebooting", "run": "coordinator/x", "since": "2026-01-01T00:00:00Z",
+        "planned": "2026-01-01T00:00:00Z", "trigger": { "source": "command" }, "bootId": "b",
+        "cordonedByUs": true, "lease": "dogwatch-default-0",
+    })
+}
+
 #[tokio::test]
 async fn a_forced_unlock_is_told_by_events_and_leaves_a_lock_that_the_next_one_can_take() {
     let control_plane = shared().await;
     namespace(control_plane, "forced").await;
-    let reboot = json!({
-        "phase": "rebooting", "run": "coordinator/x", "since": "2026-01-01T00:00:00Z",
-        "planned": "2026-01-01T00:00:00Z", "trigger": { "source": "command" }, "bootId": "b",
-        "cordonedByUs": true, "lease": "dogwatch-default-0",
-    });
+    let reboot = rebooting();
     let dead = node(
         control_plane,
         "forced-1",

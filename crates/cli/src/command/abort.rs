@@ -213,7 +213,7 @@ fn undone(before: &NodeSeen, after: &NodeSeen) -> Vec<String> {
     let mut lines = Vec::new();
     match (record.cordoned_by_us, after.unschedulable) {
         (true, false) => {
-            lines.push("uncordoned; pods that were evicted stay where they went".into())
+            lines.push("uncordoned; pods that were evicted stay where they went".into());
         }
         (true, true) => lines.push("still cordoned: somebody else wants it so".into()),
         (false, true) => lines.push("cordoned by somebody else, and left so".into()),

@@ -90,7 +90,9 @@ pub async fn run(cluster: &Cluster, args: &RebootArgs) -> Result<(), Failure> {
     if let Some(following) = &mut following
         && !asked.is_empty()
     {
-        let followed = following.to_the_end(&connected, &asked, args.timeout).await;
+        let followed = following
+            .follow_until_the_end(&connected, &asked, args.timeout)
+            .await;
         failures.extend(followed.err());
     }
     let mut failures = failures.into_iter();

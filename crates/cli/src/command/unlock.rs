@@ -87,30 +87,28 @@ async fn lease(connected: &Connected, name: &str) -> Result<Option<LeaseRow>, Fa
 fn holder_in_words(row: &LeaseRow) -> String {
     let lease = &row.lease;
     let holder = lease.holder.as_ref().map_or("", |holder| holder.as_str());
-    let mut text = format!(
+    let text = format!(
         "lease/{} of group {} is held by {}",
         lease.name,
         row.group,
         printable(holder)
     );
-    match &lease.record {
-        Some(record) => {
-            text.push_str(&format!(" since {}", moment(record.since)));
-            if let Some(uid) = &record.node_uid {
-                text.push_str(&format!(", for the Node of UID {uid}"));
-            }
-            let runs: Vec<&str> = record
-                .runs
-                .iter()
-                .map(dogwatch_core::name::RunId::as_str)
-                .collect();
-            if !runs.is_empty() {
-                text.push_str(&format!("; runs: {}", runs.join(", ")));
-            }
-        }
-        None => text.push_str("; its record cannot be read"),
-    }
-    text
+    let Some(record) = &lease.record else {
+        return format!("{text}; its record cannot be read");
+    };
+    let since = moment(record.since);
+    let node = record.node_uid.as_ref();
+    let node = node.map_or_else(String::new, |uid| format!(", for the Node of UID {uid}"));
+    let runs: Vec<&str> = record
+        .runs
+        .iter()
+        .map(dogwatch_core::name::RunId::as_str)
+        .collect();
+    let runs = match runs.as_slice() {
+        [] => String::new(),
+        runs => format!("; runs: {}", runs.join(", ")),
+    };
+    format!("{text} since {since}{node}{runs}")
 }
 
 async fn two_reads(

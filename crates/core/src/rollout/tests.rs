@@ -80,6 +80,8 @@ fn with(kind: Kind, change: impl FnOnce(&mut ObjectSeen)) -> Seen {
     seen(object)
 }
 
+type ObjectChange = fn(&mut ObjectSeen);
+
 #[test]
 fn the_counts_of_the_generation_before_never_finish_a_restart() {
     for kind in [
@@ -213,7 +215,7 @@ fn what_others_do_to_it_meanwhile_ends_the_wait() {
         ..seen(object(Kind::Deployment))
     };
     assert_eq!(judged(&gone), (State::Failed, reason::GONE));
-    let table: [(fn(&mut ObjectSeen), &str); 4] = [
+    let table: [(ObjectChange, &str); 4] = [
         (|object| object.uid = "another".into(), reason::GONE),
         (|object| object.deleting = true, reason::GONE),
         (|object| object.stamp = None, reason::UNDONE),
@@ -235,7 +237,7 @@ fn what_would_not_roll_is_refused_with_what_to_do_instead() {
             name: "web".into(),
         })
     };
-    let table: [(Kind, fn(&mut ObjectSeen), &str); 9] = [
+    let table: [(Kind, ObjectChange, &str); 9] = [
         (Kind::Deployment, |object| object.paused = true, "resume"),
         (
             Kind::StatefulSet,

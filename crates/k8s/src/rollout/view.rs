@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn pod(status: Value) -> PodSeen {
+    fn pod(status: &Value) -> PodSeen {
         let pod = json!({ "metadata": { "name": "p", "annotations": { RESTARTED_AT: "t" } }, "status": status });
         pod_seen(&serde_json::from_value(pod).unwrap())
     }
@@ -175,21 +175,21 @@ mod tests {
             json!({ "containerStatuses": [{ "name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
                 "state": { "waiting": { "reason": reason, "message": message } } }] })
         };
-        let pull = pod(waiting("ImagePullBackOff", "Back-off pulling image"));
+        let pull = pod(&waiting("ImagePullBackOff", "Back-off pulling image"));
         assert_eq!(
             pull.trouble.as_deref(),
             Some("ImagePullBackOff: Back-off pulling image")
         );
-        assert_eq!(pod(waiting("ContainerCreating", "")).trouble, None);
-        let full = pod(json!({ "conditions": [
+        assert_eq!(pod(&waiting("ContainerCreating", "")).trouble, None);
+        let full = pod(&json!({ "conditions": [
             { "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available" } ] }));
         assert_eq!(
             full.trouble.as_deref(),
             Some("Unschedulable: 0/3 nodes are available")
         );
-        let ready = pod(json!({ "conditions": [{ "type": "Ready", "status": "True" }] }));
+        let ready = pod(&json!({ "conditions": [{ "type": "Ready", "status": "True" }] }));
         assert!(ready.ready && !ready.leaving && ready.stamp.as_deref() == Some("t"));
-        assert!(pod(json!({ "phase": "Failed" })).leaving);
+        assert!(pod(&json!({ "phase": "Failed" })).leaving);
     }
 
     #[test]

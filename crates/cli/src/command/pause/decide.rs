@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn object(spec: Value, made: bool) -> PolicyObject {
+    fn object(spec: &Value, made: bool) -> PolicyObject {
         let labels = if made {
             json!({ label::MADE_BY: label::MADE_BY_PAUSE })
         } else {
@@ -117,12 +117,7 @@ mod tests {
             (at(11), later, false, set(later)),
             (json!({ "paused": "yes" }), later, false, set(later)),
         ] {
-            let done = pause(
-                &object(there.clone(), false),
-                &wanted(until),
-                replace,
-                now(),
-            );
+            let done = pause(&object(&there, false), &wanted(until), replace, now());
             assert_eq!(done, expected, "{there} {until:?} {replace}");
         }
     }
@@ -147,7 +142,7 @@ mod tests {
             (json!({ "nodeSelector": {} }), true, PauseChange::Keep),
         ] {
             assert_eq!(
-                resume(&object(spec.clone(), by_pause)),
+                resume(&object(&spec, by_pause)),
                 expected,
                 "{spec} {by_pause}"
             );

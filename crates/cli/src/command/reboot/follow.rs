@@ -47,7 +47,7 @@ impl Following {
     }
 
     /// Tells each step of these nodes, until all have ended.
-    pub async fn to_the_end(
+    pub async fn follow_until_the_end(
         &mut self,
         connected: &Connected,
         nodes: &[NodeName],

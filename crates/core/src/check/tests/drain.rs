@@ -74,9 +74,11 @@ fn budgets_are_not_asked_for_pods_that_are_not_running_or_end_already() {
     );
 }
 
+type PodChange = fn(&mut PodFacts);
+
 #[test]
 fn what_is_lost_is_said_of_each_pod() {
-    let table: [(fn(&mut PodFacts), &str); 4] = [
+    let table: [(PodChange, &str); 4] = [
         (
             |pod| pod.seen.controller = None,
             "has no controller: it goes, and nobody makes it anew",
