@@ -8,6 +8,7 @@ mod action;
 mod draining;
 mod gates;
 mod group;
+mod holders;
 mod idle;
 mod instead;
 mod memory;
