@@ -34,7 +34,9 @@ fn lease(fleet: &Fleet, row: &LeaseRow) -> Option<Finding> {
         None => {
             let text = format!("held by {holder}, which is no Node: does it know that it holds?");
             let found = Finding::new(Severity::Unknown, format!("Lease {}", lease.name), text);
-            return Some(found.fix("ask its host; dogwatch unlock --force --reason WHY if it does not"));
+            return Some(
+                found.fix("ask its host; dogwatch unlock --force --reason WHY if it does not"),
+            );
         }
         Some(Err(name)) => {
             return Some(contradicted(format!(

@@ -24,7 +24,8 @@ pub use bid::{
     GIVE_BACK_LONGEST, GIVE_BACK_SHORTEST, HINT_STEP, give_back_pause, held_by, when_to_bid,
 };
 pub use budget::{
-    HeldSeen, NodeRow, RECOUNT_PAUSE, Reads, Verdict, WAIT_FOR_HIGHER_SLOT, count, count_for, verdict,
+    HeldSeen, NodeRow, RECOUNT_PAUSE, Reads, Verdict, WAIT_FOR_HIGHER_SLOT, count, count_for,
+    verdict,
 };
 pub use evidence::{Evidence, broken_by, holder_node_name};
 pub use hint::{HINT_LENGTH, hint};

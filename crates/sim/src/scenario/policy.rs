@@ -29,7 +29,10 @@ pub(super) fn policy(words: &mut Words) -> Result<(String, Value), String> {
     }
     set("reboot.attempts", words.read("reboot-attempts", number)?);
     set("drain.exclude", words.read("exclude", selector)?);
-    set("return.gates", words.option("return-gates").as_deref().map(list));
+    set(
+        "return.gates",
+        words.option("return-gates").as_deref().map(list),
+    );
     Ok((name, Value::Object(spec)))
 }
 

@@ -15,7 +15,10 @@ use rand_chacha::ChaCha8Rng;
 use crate::api_lock_cases::world::{World, have, is_held, leave};
 
 /// How much is done.
-#[expect(clippy::struct_field_names, reason = "rounds of locking are what it counts")]
+#[expect(
+    clippy::struct_field_names,
+    reason = "rounds of locking are what it counts"
+)]
 pub struct Rounds {
     /// Locks that were held and given up.
     pub rounds: u32,

@@ -401,7 +401,11 @@ pub async fn a_count_sees_every_member_and_every_held_lease(world: &World) {
     let leases = world.hand("me").list(&group()).await.unwrap();
     let mine = world.win("me", &leases[0]).await;
     world.win("holder", &leases[1]).await;
-    let mut reads = world.hand("me").count_reads(&mine, &group(), &no_policies()).await.unwrap();
+    let mut reads = world
+        .hand("me")
+        .count_reads(&mine, &group(), &no_policies())
+        .await
+        .unwrap();
     reads
         .nodes
         .retain(|row| row.name.as_str().starts_with(world.prefix()));
