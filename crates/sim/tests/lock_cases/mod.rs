@@ -372,7 +372,9 @@ pub async fn waiters_are_found_by_their_label_in_the_order_of_the_hint(world: &W
     );
 }
 
-pub async fn a_count_sees_every_member_and_every_held_lease(world: &World) {
+/// Seven nodes: one that asks, one that is fine, three that are out each for another reason, one that
+/// counts nowhere, and one of another group.
+async fn a_mixed_group(world: &World) {
     let none = json!({});
     let ignored = json!({ "dogwatch.dev/ignore": "true" });
     let control_plane = json!({ "node-role.kubernetes.io/control-plane": "" });
@@ -397,6 +399,10 @@ pub async fn a_count_sees_every_member_and_every_held_lease(world: &World) {
     ] {
         world.make_ready(short, ready, unschedulable).await;
     }
+}
+
+pub async fn a_count_sees_every_member_and_every_held_lease(world: &World) {
+    a_mixed_group(world).await;
     world.hand("me").ensure(&group(), 2, &[]).await.unwrap();
     let leases = world.hand("me").list(&group()).await.unwrap();
     let mine = world.win("me", &leases[0]).await;
