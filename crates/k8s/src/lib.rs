@@ -12,6 +12,7 @@ pub mod cluster;
 pub mod connect;
 pub mod drain;
 pub mod error;
+mod event;
 pub mod fleet;
 pub mod heal;
 pub mod kured;

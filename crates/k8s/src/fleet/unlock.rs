@@ -3,10 +3,10 @@
 use dogwatch_api::event::{LOCK_BROKEN, NODE_EVENT_NAMESPACE};
 use dogwatch_core::Now;
 use dogwatch_core::check::HolderFound;
+use dogwatch_core::decision::{Event, Severity};
 use dogwatch_core::explain::LeaseRow;
 use dogwatch_core::lock::{self, HolderId, LeaseSeen};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
@@ -15,6 +15,7 @@ use super::FleetClient;
 use super::read::lease_row;
 use super::request::MANAGER;
 use crate::error::{Error, ask};
+use crate::event::{Name, Said};
 use crate::lock::{LockClient, ReleaseOutcome};
 
 impl FleetClient {
@@ -67,13 +68,13 @@ impl FleetClient {
             "kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "namespace": self.namespace,
             "name": lease.name, "uid": lease.uid, "resourceVersion": lease.resource_version,
         });
-        self.say(&self.namespace, &lease.name, &about, message, now)
+        self.say(&self.namespace, &lease.name, about, message, now)
             .await?;
         if let Some(HolderFound::There(node)) = holder {
             let name = node.name.as_str();
             let about =
                 json!({ "kind": "Node", "apiVersion": "v1", "name": name, "uid": node.uid });
-            self.say(NODE_EVENT_NAMESPACE, name, &about, message, now)
+            self.say(NODE_EVENT_NAMESPACE, name, about, message, now)
                 .await?;
         }
         Ok(())
@@ -83,28 +84,23 @@ impl FleetClient {
         &self,
         namespace: &str,
         name: &str,
-        about: &serde_json::Value,
+        about: serde_json::Value,
         message: &str,
         now: Now,
     ) -> Result<(), Error> {
-        let at = format!("{:.0}", now.wall);
-        let name: String = name.chars().take(200).collect();
-        let event = json!({
-            "metadata": { "generateName": format!("{}.", name.trim_end_matches(['.', '-'])), "namespace": namespace },
-            "involvedObject": about,
-            "reason": LOCK_BROKEN,
-            "message": crate::node::shortened(message),
-            "type": "Warning",
-            "count": 1,
-            "firstTimestamp": at,
-            "lastTimestamp": at,
-            "source": { "component": MANAGER },
-            "reportingComponent": MANAGER,
-            "reportingInstance": MANAGER,
-        });
-        let event: Event = serde_json::from_value(event).expect("the JSON above is an Event");
-        let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
-        ask(events.create(&PostParams::default(), &event)).await?;
-        Ok(())
+        let event = Event {
+            severity: Severity::Warning,
+            reason: LOCK_BROKEN,
+            message: message.to_owned(),
+        };
+        let said = Said {
+            namespace,
+            name: Name::from(name),
+            about,
+            component: MANAGER,
+            host: None,
+            event: &event,
+        };
+        said.say(&self.client, now).await
     }
 }

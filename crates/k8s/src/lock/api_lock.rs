@@ -10,6 +10,7 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, ask};
+use crate::node::cordon;
 use crate::node::node_seen;
 
 /// How many Nodes are read at a time when all are.
@@ -67,13 +68,7 @@ fn body(uid: &str, write: &NodeWrite) -> Value {
     });
     body.insert("metadata".into(), metadata);
     if let Some(unschedulable) = write.unschedulable {
-        // `kubectl uncordon` leaves no field behind either.
-        let value = if unschedulable {
-            Value::Bool(true)
-        } else {
-            Value::Null
-        };
-        body.insert("spec".into(), json!({ "unschedulable": value }));
+        body.insert("spec".into(), cordon(unschedulable));
     }
     Value::Object(body)
 }

@@ -10,12 +10,11 @@ mod patch;
 mod view;
 
 pub use event::EventWriter;
-pub(crate) use event::shortened;
 pub use gates::{blocking_pods, shut_gates};
 pub use patch::{patch_conditions, patch_node};
 pub use view::node_seen;
 
-pub(crate) use patch::{merge_patch, seconds};
+pub(crate) use patch::{cordon, merge_patch, seconds};
 
 pub use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client};

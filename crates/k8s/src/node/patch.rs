@@ -84,15 +84,15 @@ pub(crate) fn merge_patch(node: &NodeSeen, patch: &NodePatch) -> Value {
     let mut body = Map::new();
     body.insert("metadata".into(), Value::Object(metadata));
     if let Some(unschedulable) = patch.unschedulable {
-        // `kubectl uncordon` leaves no field behind either.
-        let value = if unschedulable {
-            Value::Bool(true)
-        } else {
-            Value::Null
-        };
-        body.insert("spec".into(), json!({ "unschedulable": value }));
+        body.insert("spec".into(), cordon(unschedulable));
     }
     Value::Object(body)
+}
+
+/// The `spec` of a merge patch that cordons, or uncordons: `kubectl uncordon` leaves no field
+/// behind either.
+pub(crate) fn cordon(unschedulable: bool) -> Value {
+    json!({ "unschedulable": unschedulable.then_some(true) })
 }
 
 fn annotations(patch: &NodePatch) -> Map<String, Value> {
