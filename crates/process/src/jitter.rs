@@ -15,7 +15,7 @@ impl Jitter {
     /// The row of a process by its random identity.
     pub fn of(process: &str) -> Self {
         Self {
-            seed: mix(0xcbf2_9ce4_8422_2325, process.bytes()),
+            seed: seed_of(process),
             draws: Arc::default(),
         }
     }
@@ -23,9 +23,23 @@ impl Jitter {
     /// The next number in 0..1.
     pub fn draw(&self) -> f64 {
         let draw = self.draws.fetch_add(1, Ordering::Relaxed);
-        let hash = mix(self.seed, draw.to_le_bytes().into_iter());
-        f64::from(u32::try_from(hash >> 32).expect("32 bits are left")) / f64::from(u32::MAX)
+        nth(self.seed, draw)
     }
+}
+
+/// A number that differs between texts (the random ids of processes, of runs): their FNV-1a.
+pub fn seed_of(text: &str) -> u64 {
+    mix(0xcbf2_9ce4_8422_2325, text.bytes())
+}
+
+/// The n-th number in 0..1 of this seed.
+pub fn nth(seed: u64, draw: u64) -> f64 {
+    fraction(mix(seed, draw.to_le_bytes().into_iter()))
+}
+
+/// The upper half of the bits as a number in 0..1.
+pub fn fraction(bits: u64) -> f64 {
+    f64::from(u32::try_from(bits >> 32).expect("32 bits are left")) / f64::from(u32::MAX)
 }
 
 /// FNV-1a.

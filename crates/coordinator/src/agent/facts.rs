@@ -11,6 +11,7 @@ use dogwatch_core::reboot::{
     CommandEnd, CommandSeen, CountSeen, DrainSeen, HolderSeen, HostSeen, LockSeen, Look, NodeFact,
     NodeSeen, RunSeen, Seen, StartGatesSeen, TriggerSeen,
 };
+use dogwatch_process::jitter;
 
 /// One thing that was observed.
 #[derive(Debug)]
@@ -234,7 +235,7 @@ pub fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<BootId, String
         run: RunSeen {
             id: run.clone(),
             holder,
-            jitter: jitter(seed_of(run), 0),
+            jitter: jitter::nth(seed_of(run), 0),
             owned: false,
             phase: None,
             permit: None,
@@ -251,20 +252,7 @@ pub fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<BootId, String
     }
 }
 
-/// A number that differs between runs: FNV-1a of the run's id, which is random. Spreading waits is
-/// all it is for.
+/// What spreads this run's waits: its id is random.
 pub(super) fn seed_of(run: &RunId) -> u64 {
-    mix(0xcbf2_9ce4_8422_2325, run.as_str().bytes())
-}
-
-/// The n-th number in 0..1 of this seed.
-pub(super) fn jitter(seed: u64, draw: u64) -> f64 {
-    let hash = mix(seed, draw.to_le_bytes().into_iter());
-    f64::from(u32::try_from(hash >> 32).expect("32 bits are left")) / f64::from(u32::MAX)
-}
-
-fn mix(start: u64, bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(start, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    jitter::seed_of(run.as_str())
 }

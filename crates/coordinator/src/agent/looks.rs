@@ -12,13 +12,14 @@ use dogwatch_core::reboot::{self, CountSeen, HolderSeen, Look, Seen, StartGatesS
 use dogwatch_core::selector::LabelSelector;
 use dogwatch_k8s::lock::{LockClient, Slots};
 use dogwatch_k8s::{Error, drain, node, policy};
+use dogwatch_process::jitter;
+use dogwatch_prometheus::Gatekeeper;
 use futures::StreamExt as _;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::facts::{Fact, forget};
-use super::hands::Gatekeeper;
 use crate::clock::Clock;
 
 /// How often the return gates are read again while they are looked at; they may take minutes.
@@ -188,7 +189,7 @@ async fn locks(eyes: Eyes, group: GroupName, slots: u32) {
     let mut pauses = 0;
     let jitter = move || {
         pauses += 1;
-        super::jitter(eyes.jitter_seed, pauses)
+        jitter::nth(eyes.jitter_seed, pauses)
     };
     let mut events = std::pin::pin!(eyes.locks.watch(&group, jitter));
     while let Some(event) = events.next().await {

@@ -24,15 +24,17 @@ use dogwatch_k8s::lock::LockClient;
 use dogwatch_k8s::node::{self, EventWriter};
 use dogwatch_k8s::policy;
 use dogwatch_k8s::watch::Event as WatchEvent;
+use dogwatch_process::jitter;
 use futures::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use self::act::{ACTING, Done};
-use self::facts::{Fact, first_sight, jitter, seed_of};
-pub use self::hands::{CannotAsk, Gatekeeper, Hands, NotStarted, RebootEnd};
+use self::facts::{Fact, first_sight, seed_of};
+pub use self::hands::{Hands, NotStarted, RebootEnd};
 use self::looks::{Eyes, Observers, Running};
 use crate::clock::Clock;
 use crate::health::Heart;
+pub use dogwatch_prometheus::{CannotAsk, Gatekeeper};
 
 /// The pause after a failed action: at first, and at the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -254,7 +256,7 @@ impl Agent {
     fn draw(&mut self) {
         if self.seen.run.waiting_since.is_none() {
             self.draws += 1;
-            self.seen.run.jitter = jitter(self.eyes.jitter_seed, self.draws);
+            self.seen.run.jitter = jitter::nth(self.eyes.jitter_seed, self.draws);
         }
     }
 
@@ -340,7 +342,7 @@ async fn watch_node(client: dogwatch_k8s::Client, name: String, facts: Unbounded
 async fn watch_policies(eyes: Eyes) {
     let draws = AtomicU64::new(0);
     let seed = eyes.jitter_seed;
-    let jitter = move || jitter(seed, draws.fetch_add(1, Ordering::Relaxed));
+    let jitter = move || jitter::nth(seed, draws.fetch_add(1, Ordering::Relaxed));
     let mut seen = std::pin::pin!(policy::watch_policies(eyes.client.clone(), jitter));
     while let Some(seen) = seen.next().await {
         let trouble = Fact::Trouble("watching the RebootPolicies", seen.trouble);

@@ -11,6 +11,7 @@ use dogwatch_core::lock::api_lock::{is_answered, request_process, request_run};
 use dogwatch_core::name::{GroupName, RunId};
 use dogwatch_core::policy::Policies;
 use dogwatch_k8s::lock::{LockClient, Presence};
+use dogwatch_process::jitter::{fraction, seed_of};
 use tokio::sync::{Notify, watch};
 
 use super::Setup;
@@ -153,9 +154,6 @@ impl Pauses {
 /// A number between 0 and 1 that differs between processes and requests, to spread waits: the end of
 /// SplitMix64 over FNV-1a of the text.
 pub(super) fn jitter(text: &str) -> f64 {
-    let fnv = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    let mixed = (fnv ^ (fnv >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    f64::from(u32::try_from(mixed >> 32).expect("32 bits are left")) / f64::from(u32::MAX)
+    let fnv = seed_of(text);
+    fraction((fnv ^ (fnv >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9))
 }
