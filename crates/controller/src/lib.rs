@@ -9,7 +9,6 @@
 pub mod board;
 pub mod cluster;
 mod context;
-mod gatekeeper;
 pub mod healer;
 pub mod leader;
 pub mod lock;

@@ -7,7 +7,6 @@
 
 pub mod agent;
 pub mod args;
-mod gatekeeper;
 pub mod host;
 pub mod http;
 pub mod metrics;

@@ -12,6 +12,7 @@ mod alerts;
 mod answer;
 mod exchange;
 mod files;
+mod gatekeeper;
 mod trouble;
 mod words;
 
@@ -24,6 +25,7 @@ use self::address::Address;
 pub use self::address::{Origin, OriginError};
 use self::answer::Results;
 use self::exchange::Reply;
+pub use self::gatekeeper::{CannotAsk, Gatekeeper};
 use self::trouble::Trouble;
 
 /// How long one question may take, from the name's resolution to the last byte. A Prometheus that is

@@ -2,7 +2,6 @@
 //! its own, so that the loop itself is the same everywhere.
 
 use dogwatch_core::name::BootId;
-use dogwatch_core::policy::PrometheusGate;
 use dogwatch_core::reboot::{CommandEnd, TriggerSeen};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -18,24 +17,6 @@ pub trait Hands: Send + 'static {
 
     /// Starts the reboot command.
     fn reboot(&mut self) -> BoxFuture<'static, Result<BoxFuture<'static, RebootEnd>, NotStarted>>;
-}
-
-/// Whoever can ask what is no host and no API server: a Prometheus.
-pub trait Gatekeeper: Send + Sync + 'static {
-    /// What keeps this gate shut, in words; empty is open. What cannot be asked within a time limit
-    /// well below 10 s is shut, with the reason.
-    fn prometheus<'a>(&'a self, gate: &'a PrometheusGate) -> BoxFuture<'a, Vec<String>>;
-}
-
-/// Asks nobody: every gate of this kind is shut.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct CannotAsk;
-
-impl Gatekeeper for CannotAsk {
-    fn prometheus<'a>(&'a self, gate: &'a PrometheusGate) -> BoxFuture<'a, Vec<String>> {
-        let why = format!("there is nobody here who could ask {}", gate.url);
-        Box::pin(std::future::ready(vec![why]))
-    }
 }
 
 /// The reboot command could not be started, and nothing of it will happen: why, and what to do.

@@ -27,10 +27,10 @@ mod unlock;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::policy::PrometheusGate;
 use dogwatch_core::reboot::Config;
 use dogwatch_k8s::Client as KubeClient;
 use dogwatch_process::clock::Clock;
+pub use dogwatch_prometheus::{CannotAsk, Gatekeeper};
 use futures::future::BoxFuture;
 
 use super::service::{Client, LockAnswer, LockRequest, LockService, UnlockAnswer};
@@ -55,24 +55,6 @@ pub struct Setup {
     pub fleetlock_drain: bool,
     /// Asks the gates of a policy that are no pods.
     pub gatekeeper: Arc<dyn Gatekeeper>,
-}
-
-/// Whoever can ask a Prometheus.
-pub trait Gatekeeper: Send + Sync + 'static {
-    /// What keeps this gate shut, in words; empty is open. What cannot be asked within a time limit
-    /// well below 10 s is shut, with the reason.
-    fn prometheus<'a>(&'a self, gate: &'a PrometheusGate) -> BoxFuture<'a, Vec<String>>;
-}
-
-/// Asks nobody: every gate of this kind is shut.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct CannotAsk;
-
-impl Gatekeeper for CannotAsk {
-    fn prometheus<'a>(&'a self, gate: &'a PrometheusGate) -> BoxFuture<'a, Vec<String>> {
-        let why = format!("the lock API cannot ask {}", gate.url);
-        Box::pin(std::future::ready(vec![why]))
-    }
 }
 
 /// The lock. Clones are the same.
