@@ -68,6 +68,27 @@ pub struct Policy {
     pub problems: Vec<String>,
 }
 
+impl Policy {
+    /// A policy that says nothing: every node, and the flags rule.
+    pub fn silent(name: GroupName) -> Self {
+        Self {
+            name,
+            selector: LabelSelector::default(),
+            priority: 0,
+            max_unavailable: None,
+            topology_key: None,
+            paused: None,
+            windows: Vec::new(),
+            min_interval: None,
+            drain: DrainRules::default(),
+            reboot: RebootRules::default(),
+            on_return: ReturnRules::default(),
+            gates: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+}
+
 /// A pause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paused {

@@ -61,21 +61,18 @@ fn refused(ctx: &Context<'_>, answer: Allowance) -> Option<Step> {
 
 /// Until when a reboot may begin, by the window that is open now.
 pub(super) fn latest_begin(ctx: &Context<'_>) -> Option<Duration> {
-    match policy::still_allowed(&ctx.seen.policies, ctx.rule.policy, ctx.now.wall) {
-        Allowance::Yes { until: Some(until) } => {
-            let closes = ctx.now.mono_at(until);
-            Some(closes.saturating_sub(ctx.config.drain_timeout))
-        }
-        Allowance::Yes { until: None } | Allowance::No { .. } => None,
-    }
+    Some(closes(ctx)?.saturating_sub(ctx.config.drain_timeout))
 }
 
 /// When leave that is there now ends by the clock: the next look at it.
 pub(super) fn leave_ends(ctx: &Context<'_>) -> Option<Duration> {
+    Some(closes(ctx)?.min(ctx.now.mono + CLOCK_CHECK))
+}
+
+/// When the window that is open now closes.
+fn closes(ctx: &Context<'_>) -> Option<Duration> {
     match policy::still_allowed(&ctx.seen.policies, ctx.rule.policy, ctx.now.wall) {
-        Allowance::Yes { until: Some(until) } => {
-            Some(ctx.now.mono_at(until).min(ctx.now.mono + CLOCK_CHECK))
-        }
+        Allowance::Yes { until: Some(until) } => Some(ctx.now.mono_at(until)),
         Allowance::Yes { until: None } | Allowance::No { .. } => None,
     }
 }

@@ -11,7 +11,7 @@ use super::*;
 use crate::drain::{BudgetNumbers, BudgetSeen, LabelSelector, Owner, PodPhase, PodRef, PodSeen};
 use crate::explain::testkit::{fleet, node, now};
 use crate::explain::{CoordinatorSeen, LeaseRow};
-use crate::policy::{DrainRules, Policies, Policy, RebootRules, ReturnRules};
+use crate::policy::{Policies, Policy};
 use crate::reboot::NodeSeen;
 
 /// A node with a ready coordinator, and nothing else.
@@ -105,19 +105,8 @@ pub(super) fn budget(name: &str, app: &str, allowed: i32, healthy: i32, of: i32)
 
 pub(super) fn policy(name: &str, priority: i32) -> Policy {
     Policy {
-        name: crate::name::GroupName::new(name).unwrap(),
-        selector: LabelSelector::default(),
         priority,
-        max_unavailable: None,
-        topology_key: None,
-        paused: None,
-        windows: Vec::new(),
-        min_interval: None,
-        drain: DrainRules::default(),
-        reboot: RebootRules::default(),
-        on_return: ReturnRules::default(),
-        gates: Vec::new(),
-        problems: Vec::new(),
+        ..Policy::silent(crate::name::GroupName::new(name).unwrap())
     }
 }
 

@@ -3,7 +3,7 @@ use super::super::tests::{blocked_holder, text};
 use super::super::{Explanation, explain};
 use crate::name::GroupName;
 use crate::policy::window::{Window, WindowSpec};
-use crate::policy::{DrainRules, Gate, Paused, Policies, Policy, RebootRules, ReturnRules};
+use crate::policy::{Gate, Paused, Policies, Policy};
 use crate::reboot::{NodeSeen, Phase};
 use crate::selector::LabelSelector;
 
@@ -22,19 +22,8 @@ fn noon(name: &str, priority: i32) -> Policy {
 
 fn policy(name: &str, priority: i32) -> Policy {
     Policy {
-        name: GroupName::new(name).unwrap(),
-        selector: LabelSelector::default(),
         priority,
-        max_unavailable: None,
-        topology_key: None,
-        paused: None,
-        windows: Vec::new(),
-        min_interval: None,
-        drain: DrainRules::default(),
-        reboot: RebootRules::default(),
-        on_return: ReturnRules::default(),
-        gates: Vec::new(),
-        problems: Vec::new(),
+        ..Policy::silent(GroupName::new(name).unwrap())
     }
 }
 

@@ -4,26 +4,11 @@ use super::super::*;
 use super::kit::*;
 use crate::lock::LeaseSeen;
 use crate::name::GroupName;
-use crate::policy::{Paused, Policies, Policy, RebootRules};
+use crate::policy::{Paused, Policies, Policy};
 use crate::reboot::{Parsed, Phase};
-use crate::selector::LabelSelector;
 
 pub(super) fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
-    let mut policy = Policy {
-        name: GroupName::default_group(),
-        selector: LabelSelector::default(),
-        priority: 0,
-        max_unavailable: None,
-        topology_key: None,
-        paused: None,
-        windows: Vec::new(),
-        min_interval: None,
-        drain: crate::policy::DrainRules::default(),
-        reboot: RebootRules::default(),
-        on_return: crate::policy::ReturnRules::default(),
-        gates: Vec::new(),
-        problems: Vec::new(),
-    };
+    let mut policy = Policy::silent(GroupName::default_group());
     change(&mut policy);
     policy
 }

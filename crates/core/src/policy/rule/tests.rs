@@ -1,5 +1,5 @@
 use super::*;
-use crate::policy::{DrainRules, RebootRules, ReturnGate, ReturnRules};
+use crate::policy::ReturnGate;
 use crate::reboot::{OnGateTimeout, OnTimeout};
 use crate::selector::LabelSelector;
 use std::time::Duration;
@@ -10,19 +10,11 @@ fn policy(name: &str, priority: i32, labels: &[(&str, &str)]) -> Policy {
         ..LabelSelector::default()
     };
     Policy {
-        name: GroupName::new(name).unwrap(),
         selector,
         priority,
         max_unavailable: Some(Limit::Count(5)),
         topology_key: Some("zone".into()),
-        paused: None,
-        windows: Vec::new(),
-        min_interval: None,
-        drain: DrainRules::default(),
-        reboot: RebootRules::default(),
-        on_return: ReturnRules::default(),
-        gates: Vec::new(),
-        problems: Vec::new(),
+        ..Policy::silent(GroupName::new(name).unwrap())
     }
 }
 

@@ -2,25 +2,14 @@ use super::*;
 use crate::condition::Status;
 use crate::explain::testkit::{in_phase, node};
 use crate::name::GroupName;
-use crate::policy::{DrainRules, RebootRules, ReturnRules};
 use crate::selector::LabelSelector;
 
 fn policy(name: &str, priority: i32, pool: &str) -> Policy {
     let selector = serde_json::json!({ "matchLabels": { "pool": pool } });
     Policy {
-        name: GroupName::new(name).unwrap(),
         selector: serde_json::from_value(selector).unwrap(),
         priority,
-        max_unavailable: None,
-        topology_key: None,
-        paused: None,
-        windows: Vec::new(),
-        min_interval: None,
-        drain: DrainRules::default(),
-        reboot: RebootRules::default(),
-        on_return: ReturnRules::default(),
-        gates: Vec::new(),
-        problems: Vec::new(),
+        ..Policy::silent(GroupName::new(name).unwrap())
     }
 }
 

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use super::super::*;
 use super::kit::*;
-use crate::policy::{
-    DrainRules, Gate, Policies, Policy, PrometheusGate, PrometheusQuery, RebootRules, ReturnRules,
-};
+use crate::policy::{Gate, Policies, Policy, PrometheusGate, PrometheusQuery};
 
 const SHUT: &str = "alert DiskFull at http://prom";
 
@@ -19,19 +17,8 @@ fn gates() -> Vec<Gate> {
 
 fn policy() -> Policy {
     Policy {
-        name: crate::name::GroupName::default_group(),
-        selector: crate::selector::LabelSelector::default(),
-        priority: 0,
-        max_unavailable: None,
-        topology_key: None,
-        paused: None,
-        windows: Vec::new(),
-        min_interval: None,
-        drain: DrainRules::default(),
-        reboot: RebootRules::default(),
-        on_return: ReturnRules::default(),
         gates: gates(),
-        problems: Vec::new(),
+        ..Policy::silent(crate::name::GroupName::default_group())
     }
 }
 

@@ -6,28 +6,14 @@ use super::super::*;
 use super::kit::*;
 use crate::name::GroupName;
 use crate::policy::window::{Window, WindowSpec};
-use crate::policy::{DrainRules, Gate, Paused, Policies, Policy, RebootRules, ReturnRules};
+use crate::policy::{DrainRules, Gate, Paused, Policies, Policy};
 use crate::selector::LabelSelector;
 
 /// Nine in the morning of a Friday; everything was in order at eight.
 const NINE: u32 = 3600;
 
 fn policy() -> Policy {
-    Policy {
-        name: GroupName::default_group(),
-        selector: LabelSelector::default(),
-        priority: 0,
-        max_unavailable: None,
-        topology_key: None,
-        paused: None,
-        windows: Vec::new(),
-        min_interval: None,
-        drain: DrainRules::default(),
-        reboot: RebootRules::default(),
-        on_return: ReturnRules::default(),
-        gates: Vec::new(),
-        problems: Vec::new(),
-    }
+    Policy::silent(GroupName::default_group())
 }
 
 fn window(start: &str, end: &str) -> Vec<Window> {
