@@ -21,6 +21,7 @@ pub mod limit;
 pub mod lock;
 pub mod name;
 pub mod policy;
+pub mod power;
 pub mod reboot;
 pub mod rollout;
 pub mod selector;

@@ -1,0 +1,217 @@
+//! A BareMetalHost, as far as its power goes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::Timestamp;
+
+use super::address::{Address, BadAddress};
+use super::bmc::Command;
+use crate::condition::Condition;
+
+/// Namespace and name of a host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl HostName {
+    /// Both parts.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// One `BareMetalHost` as it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Host {
+    /// Where it is.
+    pub name: HostName,
+    /// Its UID.
+    pub uid: String,
+    /// What a write to it relies on.
+    pub resource_version: String,
+    /// It is being deleted.
+    pub deleting: bool,
+    /// All its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// `spec.online`.
+    pub online: bool,
+    /// `spec.externallyProvisioned`; absent is `None`.
+    pub externally_provisioned: Option<bool>,
+    /// `spec.disablePowerOff`: metal3's hosts whose BMC loses power with the host.
+    pub disable_power_off: bool,
+    /// What its power hangs on: `spec.bmc`, then `spec.power.levels`. Empty: it has no BMC.
+    pub levels: Vec<Level>,
+    /// Its status.
+    pub status: HostStatus,
+}
+
+/// Devices that together cut a host's power: all of them must succeed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Level {
+    /// At least one.
+    pub devices: Vec<Device>,
+}
+
+/// One BMC or PDU outlet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// Its address, or what is wrong with it.
+    pub address: Result<Address, BadAddress>,
+    /// The Secret in the host's namespace; empty: none is named.
+    pub credentials: String,
+    /// Whether its certificate is verified.
+    pub verify: bool,
+}
+
+/// What the host's status says that power decisions read or write.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct HostStatus {
+    /// `status.poweredOn`.
+    pub powered_on: Option<bool>,
+    /// `status.provisioning.state`; empty is `None`.
+    pub provisioning: Option<String>,
+    /// `status.provisioning.lastPoweredOn`: whatever ran before it is dead.
+    pub last_powered_on: Option<Timestamp>,
+    /// `status.provisioning.pendingRebootSince`.
+    pub pending_reboot_since: Option<Timestamp>,
+    /// `status.power`.
+    pub power: PowerStatus,
+    /// `status.conditions` of our types; other people's are not here and stay.
+    pub conditions: Vec<Condition>,
+}
+
+/// `status.power`: what is ours.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PowerStatus {
+    /// What was last said of the power.
+    pub state: Option<State>,
+    /// When the newest reading was answered.
+    pub observed_at: Option<Timestamp>,
+    /// When off was confirmed; absent once that may no longer hold.
+    pub off_confirmed_at: Option<Timestamp>,
+    /// For which reboot annotations off was confirmed: `KEY=DIGEST` of each that stood there then.
+    pub confirmed_for: Vec<String>,
+    /// The newest command: written before it is sent (S5).
+    pub command: Option<Intention>,
+    /// The provisioning state that was last acted upon.
+    pub obeyed_in: Option<String>,
+    /// The last thing that `spec.externallyProvisioned` said, if it ever said something.
+    pub externally_provisioned: Option<bool>,
+    /// Newest first, at most [`HISTORY`].
+    pub history: Vec<Done>,
+}
+
+/// How many past actions a host remembers.
+pub const HISTORY: usize = 10;
+
+/// `status.power.state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Seen on.
+    On,
+    /// The two newest readings say off.
+    Off,
+    /// Power-on was sent, and it is not seen on yet.
+    PoweringOn,
+    /// An off was sent, or the BMC says so, and it is not off yet.
+    PoweringOff,
+    /// Never read, or the newest reading failed, or off was said once and not by our doing.
+    Unknown,
+}
+
+impl State {
+    /// As it stands on the host.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::On => "On",
+            State::Off => "Off",
+            State::PoweringOn => "PoweringOn",
+            State::PoweringOff => "PoweringOff",
+            State::Unknown => "Unknown",
+        }
+    }
+
+    /// The reverse of [`Self::as_str`].
+    pub fn parse(text: &str) -> Option<Self> {
+        use State::{Off, On, PoweringOff, PoweringOn, Unknown};
+        [On, Off, PoweringOn, PoweringOff, Unknown]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+    }
+}
+
+/// A command that was decided: `status.power.command`. It stands on the host before it is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intention {
+    /// `PROCESS/N`: no other command ever had it.
+    pub id: String,
+    /// What.
+    pub command: Command,
+    /// On which level, counted from 0.
+    pub level: usize,
+    /// When it was written. For people, and for the soft deadline over a crash.
+    pub at: Timestamp,
+    /// The how-manieth of its kind for this need, from 1.
+    pub attempt: u32,
+    /// Why, in one word: a reason of [`super::reason`].
+    pub why: String,
+    /// How it ended, as far as it was written down.
+    pub end: End,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// Not written down: it may be under way, or its process died.
+    Open,
+    /// The BMC answered it.
+    Answered {
+        /// When.
+        at: Timestamp,
+    },
+    /// It failed, and nothing of it is on its way.
+    Failed {
+        /// When.
+        at: Timestamp,
+        /// Why, without a secret.
+        message: String,
+    },
+    /// Nobody knows whether it was received: the BMC may still run it.
+    Unknown {
+        /// When we stopped waiting.
+        at: Timestamp,
+        /// Why, without a secret.
+        message: String,
+    },
+}
+
+/// One line of the history: `status.power.history[]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    /// What: `PowerOn`, `SoftPowerOff` or `PowerOff`.
+    pub what: Command,
+    /// Why: a reason of [`super::reason`].
+    pub why: String,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// How it ended, e.g. `PoweredOff`, `AlreadyOff`, `Ignored`, `SoftPowerOffTimedOut`, `GaveUp`.
+    pub outcome: String,
+    /// From the decision until the state was there, or until it was given up.
+    pub took: std::time::Duration,
+    /// How many times the command was sent.
+    pub attempts: u32,
+}

@@ -1,0 +1,33 @@
+//! Host power: what is asked of a host's BMC, when, and what is proved by its answers.
+//!
+//! **For:** the power controller, which keeps a host where `spec.online` and the reboot annotations
+//! want it; the remediator, which releases nothing without a proof made here.
+//! **May touch:** nothing.
+//! **Promises:**
+//! - Off is what the BMC said twice, a confirm interval apart, after our own command was answered and
+//!   none of unknown end is under way. Unknown, error, timeout and "powering off" are never off (S2).
+//! - Each command stands on the host before it is sent, and is sent at most once (S5); a leader that
+//!   finds one of another process treats it as under way.
+//! - The times that are written order a reboot, whatever any clock says: `pendingRebootSince`, off
+//!   confirmed, `lastPoweredOn`, each later than the other two.
+//! - Nothing that others wrote is removed but `reboot.metal3.io` once it is served, and all reboot
+//!   annotations of a host that is deprovisioned (S3).
+//!
+//! Source: specification §3; metal3's reboot-interface design.
+
+mod address;
+mod bmc;
+mod config;
+mod decide;
+mod host;
+pub mod reason;
+mod seen;
+
+pub use address::{Address, BadAddress, Vendor};
+pub use bmc::{About, Answer, Class, Command, Cost, Fault, Reading, together};
+pub use config::Config;
+pub use decide::{Action, Decision, Look, StatusWrite, decide};
+pub use host::{
+    Device, Done, End, HISTORY, Host, HostName, HostStatus, Intention, Level, PowerStatus, State,
+};
+pub use seen::{Access, Check, Memory, Owner, Read, Seen, Sent};

@@ -1,0 +1,186 @@
+//! What a decision about a host's power starts from: the object, and what this process saw and did.
+
+use std::time::Duration;
+
+use super::bmc::{About, Answer, Cost, Fault, Reading};
+use super::host::{Host, HostName};
+
+/// Everything that is known of one host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// The object.
+    pub host: Host,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Other hosts that name one of its devices: their proofs would contradict each other.
+    pub shared_with: Vec<HostName>,
+    /// Whether there is a way to its BMCs: one answer for each level.
+    pub access: Vec<Access>,
+    /// What this process saw and did.
+    pub memory: Memory,
+}
+
+/// Whose hosts these are. Source: specification §3.2, "Whose hosts".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owner {
+    /// Ours.
+    Ours,
+    /// A live baremetal-operator's: nothing is done.
+    Theirs {
+        /// Who holds its leader Lease.
+        leader: String,
+    },
+    /// Not known yet whether a baremetal-operator lives: nothing is done.
+    NotYetKnown,
+}
+
+/// Whether a level can be spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Access {
+    /// Its credentials are there.
+    Ready {
+        /// How dear a call is.
+        cost: Cost,
+    },
+    /// They are being read.
+    NotYet,
+    /// They are not to be had, or the address is none: a reason of [`super::reason`], and a sentence
+    /// that says what to do.
+    Missing {
+        /// One word.
+        reason: &'static str,
+        /// A sentence, without secrets.
+        message: String,
+    },
+}
+
+/// What this process saw of a host's power, and what it did, since it leads. Nothing of it outlives
+/// the process or its lead; whoever leads next begins with [`Memory::default`].
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Memory {
+    /// The newest reading of each level, and the one before it, the newest first.
+    pub readings: Vec<Read>,
+    /// The newest command of this process.
+    pub command: Option<Sent>,
+    /// A command that stands on the host, and is not ours: its id, and when we first saw it.
+    pub foreign: Option<(String, Duration)>,
+    /// What the last check of each level found, by level.
+    pub checks: Vec<Option<Check>>,
+    /// Commands that this process sent for the need under way and that came to nothing, by level.
+    pub failures: Vec<u32>,
+    /// When the newest of them came to nothing.
+    pub failed_at: Option<Duration>,
+}
+
+/// One reading of a level.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read {
+    /// Which level.
+    pub level: usize,
+    /// When it was asked.
+    pub asked: Duration,
+    /// When it was answered, or given up.
+    pub answered: Duration,
+    /// What was said.
+    pub said: Result<Reading, Fault>,
+}
+
+/// A command whose intention this process wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// [`super::Intention::id`].
+    pub id: String,
+    /// When the answer to the write came.
+    pub written: Duration,
+    /// When it was sent; `None`: not yet.
+    pub sent: Option<Duration>,
+    /// How it ended, and when.
+    pub ended: Option<(Duration, Result<Answer, Fault>)>,
+}
+
+/// What a check of power control found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// When it ended.
+    pub at: Duration,
+    /// What it found.
+    pub found: Result<About, Fault>,
+}
+
+/// How many readings of a level are kept.
+const KEPT: usize = 2;
+
+impl Memory {
+    /// A reading ended.
+    pub fn read(&mut self, read: Read) {
+        let level = read.level;
+        self.readings.insert(0, read);
+        let mut kept = 0;
+        self.readings.retain(|read| {
+            let is_same = read.level == level;
+            kept += usize::from(is_same);
+            !is_same || kept <= KEPT
+        });
+    }
+
+    /// The host's status, with our command in it, was written: `id` may be sent now.
+    pub fn written(&mut self, id: impl Into<String>, now: Duration) {
+        self.command = Some(Sent {
+            id: id.into(),
+            written: now,
+            sent: None,
+            ended: None,
+        });
+    }
+
+    /// The command is being sent.
+    pub fn sending(&mut self, now: Duration) {
+        if let Some(command) = &mut self.command {
+            command.sent = Some(now);
+        }
+    }
+
+    /// The command ended.
+    pub fn ended(&mut self, how: Result<Answer, Fault>, now: Duration) {
+        if let Some(command) = &mut self.command {
+            command.ended = Some((now, how));
+        }
+    }
+
+    /// A check of a level ended.
+    pub fn checked(&mut self, level: usize, found: Result<About, Fault>, now: Duration) {
+        if self.checks.len() <= level {
+            self.checks.resize(level + 1, None);
+        }
+        self.checks[level] = Some(Check { at: now, found });
+    }
+
+    /// The host as it stands now. A command on it that this process did not write began before, at an
+    /// unknown time: it counts from now.
+    pub fn saw(&mut self, host: &Host, now: Duration) {
+        let standing = host
+            .status
+            .power
+            .command
+            .as_ref()
+            .map(|command| &command.id);
+        let ours = self.command.as_ref().map(|command| &command.id);
+        match standing {
+            Some(id) if Some(id) != ours => {
+                let known = self.foreign.as_ref().is_some_and(|(known, _)| known == id);
+                if !known {
+                    self.foreign = Some((id.clone(), now));
+                }
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// The Secret or the address changed: what was found out with the old ones means nothing.
+    pub fn forget_bmc(&mut self) {
+        self.readings.clear();
+        self.checks.clear();
+        self.failures.clear();
+        self.failed_at = None;
+    }
+}
