@@ -12,6 +12,7 @@
 //!
 //! Source: specification §3.3.
 
+pub mod redfish;
 mod secret;
 
 use std::time::Duration;

@@ -1,0 +1,5 @@
+//! Redfish.
+
+mod exchange;
+
+pub use exchange::Exchange;
