@@ -27,6 +27,18 @@ pub enum Error {
         /// What `go` printed.
         output: String,
     },
+    /// Something could not be installed.
+    #[error("install {what}: {command} ended with {status}:\n{output}")]
+    Install {
+        /// What was to be installed.
+        what: &'static str,
+        /// What was run.
+        command: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// What it printed.
+        output: String,
+    },
     /// A file or a process could not be had.
     #[error("{what} {}", path.display())]
     Io {

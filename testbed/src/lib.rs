@@ -1,5 +1,6 @@
 //! A real Kubernetes control plane on loopback, for tests: etcd, kube-apiserver, kubectl and, where wanted,
-//! kube-controller-manager. There is no kubelet and no scheduler: a test plays those. And a real Prometheus ([`prometheus`]).
+//! kube-controller-manager. There is no kubelet and no scheduler: a test plays those. And a real Prometheus ([`prometheus`]),
+//! a Redfish emulator ([`sushy`]).
 //!
 //! It may touch: processes, loopback ports, one temporary folder for each control plane, the project's cache folder
 //! (where the programs are built once), and the folder named by `KUBEBUILDER_ASSETS`.
@@ -20,10 +21,13 @@ mod error;
 mod flags;
 mod identity;
 mod kubectl;
+mod once;
 mod ports;
 pub mod prometheus;
 mod readiness;
 mod recipe;
+mod service;
+pub mod sushy;
 
 use tokio::sync::OnceCell;
 

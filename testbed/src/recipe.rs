@@ -1,13 +1,11 @@
 //! How a program of a Go module comes into our cache: found there, else built there, once.
 
-use std::{
-    env,
-    fs::{self, File},
-    path::PathBuf,
-    process::Command,
-};
+use std::{env, fs, path::PathBuf, process::Command};
 
-use crate::{Error, cache_dir};
+use crate::{
+    Error,
+    once::{find_or_make, fingerprint},
+};
 
 /// One program of a Go module.
 #[derive(Clone, Debug)]
@@ -30,25 +28,9 @@ impl Recipe {
     /// Builds it where it is not at hand, with a word on standard error. Of several processes that come at once, one builds
     /// and the others wait. Blocks for minutes.
     pub(crate) fn find_or_build(&self) -> Result<PathBuf, Error> {
-        let name = self.name;
         let sources = fingerprint(self.sources);
-        let folder = cache_dir()?.join(format!("{}-{sources:016x}", self.folder));
-        let built = folder.join(name);
-        if built.is_file() {
-            return Ok(built);
-        }
-        fs::create_dir_all(&folder).map_err(Error::io("make", &folder))?;
-        let lock_file = folder.join("lock");
-        let lock = File::create(&lock_file).map_err(Error::io("create", &lock_file))?;
-        if lock.try_lock().is_err() {
-            eprintln!("waiting for another process that builds {name}");
-            lock.lock().map_err(Error::io("lock", &lock_file))?;
-        }
-        // Somebody else may have built it while we waited for the lock.
-        if !built.is_file() {
-            self.build(&built)?;
-        }
-        Ok(built)
+        let folder = format!("{}-{sources:016x}", self.folder);
+        find_or_make(&folder, self.name, |target| self.build(target))
     }
 
     /// Builds beside `target` and renames, so that nobody ever sees half a program.
@@ -89,25 +71,4 @@ pub fn find_go() -> Option<PathBuf> {
         .chain([PathBuf::from("/usr/local/go/bin")])
         .map(|folder| folder.join("go"))
         .find(|candidate| candidate.is_file())
-}
-
-/// FNV-1a: the standard library's hasher may change with the compiler, and a rebuild costs minutes.
-fn fingerprint(texts: &[&str]) -> u64 {
-    texts
-        .iter()
-        .flat_map(|text| text.bytes().chain([0]))
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_change_of_any_file_names_another_folder() {
-        assert_ne!(fingerprint(&["a", "bc"]), fingerprint(&["ab", "c"]));
-        assert_ne!(fingerprint(&["a", "b"]), fingerprint(&["a"]));
-    }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use dogwatch_testbed::{Binaries, prometheus};
+use dogwatch_testbed::{Binaries, prometheus, sushy};
 
 use crate::{packages, tree};
 
@@ -22,6 +22,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     packages::install_missing()?;
     Binaries::find_or_build().context("failed to get the real control plane")?;
     prometheus::find_or_build().context("failed to get the real Prometheus")?;
+    sushy::find_or_install().context("failed to get the Redfish emulator")?;
     let mut command = tree::cargo();
     command.args(["test", "--no-fail-fast"]);
     if arguments.cargo_test.is_empty() {
