@@ -23,7 +23,7 @@ mod host;
 pub mod reason;
 mod seen;
 
-pub use address::{Address, BadAddress, Vendor};
+pub use address::{Address, BadAddress, Endpoint, Vendor};
 pub use bmc::{About, Answer, Class, Command, Cost, Fault, Reading, together};
 pub use config::Config;
 pub use decide::{Action, Decision, Look, StatusWrite, decide};

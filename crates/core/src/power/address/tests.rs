@@ -1,0 +1,452 @@
+//! Every form of address, valid and not.
+
+use proptest::prelude::*;
+
+use super::{Address, Vendor};
+
+fn redfish(vendor: Vendor, tls: bool, host: &str, port: u16, system: Option<&str>) -> Address {
+    Address::Redfish {
+        vendor,
+        tls,
+        host: host.into(),
+        port,
+        system: system.map(str::to_owned),
+    }
+}
+
+fn plain(host: &str, port: u16, system: Option<&str>) -> Address {
+    redfish(Vendor::Standard, true, host, port, system)
+}
+
+fn ipmi(host: &str, port: u16) -> Address {
+    ipmi_as(host, port, "ADMINISTRATOR", None)
+}
+
+fn ipmi_as(host: &str, port: u16, privilege: &str, cipher_suite: Option<u8>) -> Address {
+    Address::Ipmi {
+        host: host.into(),
+        port,
+        privilege: privilege.into(),
+        cipher_suite,
+    }
+}
+
+fn fence(agent: &str, host: &str, port: Option<u16>, options: &[(&str, &str)]) -> Address {
+    let options = options.iter();
+    Address::Fence {
+        agent: agent.into(),
+        host: host.into(),
+        port,
+        options: options
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+    }
+}
+
+const V4: &str = "192.168.122.1";
+const V6: &str = "fe80::fc33:62ff:fe83:8a76";
+
+/// metal3's `TestParse`, by the names of its rows; what it refuses is `None`.
+#[test]
+fn metal3s_own_cases_of_test_parse() {
+    let rows = [
+        (
+            "libvirt url",
+            "libvirt://192.168.122.1:6233/?abc=def",
+            Some(ipmi(V4, 6233)),
+        ),
+        (
+            "ipmi default scheme and port",
+            "192.168.122.1",
+            Some(ipmi(V4, 623)),
+        ),
+        (
+            "ipmi default scheme and port, hostname",
+            "my.favoritebmc.com",
+            Some(ipmi("my.favoritebmc.com", 623)),
+        ),
+        (
+            "valid dns hostname",
+            "my.examplehost.com",
+            Some(ipmi("my.examplehost.com", 623)),
+        ),
+        ("invalid dns hostname", "my-.examplehost.com", None),
+        (
+            "invalid ipv6 host address",
+            "[fe80::fc33:62ff:fe33:8xff]:6223",
+            None,
+        ),
+        ("host and port", "192.168.122.1:6233", Some(ipmi(V4, 6233))),
+        (
+            "host and port, ipv6",
+            "[fe80::fc33:62ff:fe83:8a76]:6233",
+            Some(ipmi(V6, 6233)),
+        ),
+        (
+            "host and no port, ipv6",
+            "[fe80::fc33:62ff:fe83:8a76]",
+            None,
+        ),
+        (
+            "ipmi full url",
+            "ipmi://192.168.122.1:6233",
+            Some(ipmi(V4, 6233)),
+        ),
+        (
+            "ipmi url, no sep",
+            "ipmi:192.168.122.1",
+            Some(ipmi(V4, 623)),
+        ),
+        (
+            "ipmi url with port, no sep",
+            "ipmi:192.168.122.1:6233",
+            Some(ipmi(V4, 6233)),
+        ),
+        (
+            "redfish url",
+            "redfish://192.168.122.1",
+            Some(plain(V4, 443, None)),
+        ),
+        (
+            "redfish url path",
+            "redfish://192.168.122.1:6233/foo",
+            Some(plain(V4, 6233, Some("/foo"))),
+        ),
+        (
+            "redfish url ipv6",
+            "redfish://[fe80::fc33:62ff:fe83:8a76]",
+            Some(plain(V6, 443, None)),
+        ),
+        (
+            "redfish url path ipv6",
+            "redfish://[fe80::fc33:62ff:fe83:8a76]:6233/foo",
+            Some(plain(V6, 6233, Some("/foo"))),
+        ),
+        (
+            "redfish url no sep",
+            "redfish:192.168.122.1",
+            Some(plain(V4, 443, None)),
+        ),
+    ];
+    for (name, text, expected) in rows {
+        assert_eq!(Address::parse(text).ok(), expected, "{name}: {text}");
+    }
+}
+
+/// metal3's `TestStaticDriverInfo`, `TestDriverInfo` and `TestUnknownType`, and what else its code does.
+#[test]
+fn metal3s_families_of_redfish_differ_in_boot_and_not_in_power() {
+    use Vendor::{Idrac, Ilo5, Standard};
+    for (family, vendor) in [
+        ("redfish", Standard),
+        ("redfish-virtualmedia", Standard),
+        ("redfish-uefihttp", Standard),
+        ("idrac-redfish", Idrac),
+        ("idrac-virtualmedia", Idrac),
+        ("ilo5-redfish", Ilo5),
+        ("ilo5-virtualmedia", Ilo5),
+    ] {
+        for (suffix, tls, port) in [("", true, 443), ("+https", true, 443), ("+http", false, 80)] {
+            let text = format!("{family}{suffix}://192.168.122.1/foo/bar");
+            let expected = redfish(vendor, tls, V4, port, Some("/foo/bar"));
+            assert_eq!(Address::parse(&text), Ok(expected), "{text}");
+        }
+    }
+    assert!(Address::parse("foo://192.168.122.1").is_err());
+    assert!(Address::parse("redfish+ftp://192.168.122.1").is_err());
+}
+
+#[test]
+fn every_form_that_is_understood() {
+    let rows = [
+        ("IPMI://BMC.Example.COM", ipmi("bmc.example.com", 623)),
+        ("my.bmc:6230", ipmi("my.bmc", 6230)),
+        ("ipmi:[2001:DB8::1]:6230", ipmi("2001:db8::1", 6230)),
+        ("ipmi://h:", ipmi("h", 623)),
+        ("ipmi://h/path/is/nothing", ipmi("h", 623)),
+        (
+            "ipmi://h?privilegelevel=operator",
+            ipmi_as("h", 623, "OPERATOR", None),
+        ),
+        (
+            "h?privilegelevel=OPERATOR&ciphersuite=3",
+            ipmi_as("h", 623, "OPERATOR", Some(3)),
+        ),
+        (
+            "192.168.122.1:6233/?ciphersuite=17",
+            ipmi_as(V4, 6233, "ADMINISTRATOR", Some(17)),
+        ),
+        ("redfish+https://h/", plain("h", 443, None)),
+        ("redfish+https://h/redfish/v1/", plain("h", 443, None)),
+        ("redfish://h/redfish/v1", plain("h", 443, None)),
+        (
+            "redfish://h/redfish/v1/Systems/437XR1138R2/",
+            plain("h", 443, Some("/redfish/v1/Systems/437XR1138R2")),
+        ),
+        (
+            "redfish://h/redfish/v1/Systems/a%20b?x=y",
+            plain("h", 443, Some("/redfish/v1/Systems/a%20b")),
+        ),
+        (
+            "fence+fence_apc://pdu.example:2022?plug=3&power-wait=4",
+            fence(
+                "fence_apc",
+                "pdu.example",
+                Some(2022),
+                &[("plug", "3"), ("power_wait", "4")],
+            ),
+        ),
+        (
+            "fence+fence_vmware_soap://[2001:db8::2]?plug=%2Fdc%2Fvm+one&ssl=1",
+            fence(
+                "fence_vmware_soap",
+                "2001:db8::2",
+                None,
+                &[("plug", "/dc/vm one"), ("ssl", "1")],
+            ),
+        ),
+        (
+            "fence+fence_aws://?plug=i-0abc&region=eu-west-1",
+            fence(
+                "fence_aws",
+                "",
+                None,
+                &[("plug", "i-0abc"), ("region", "eu-west-1")],
+            ),
+        ),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(Address::parse(text).as_ref(), Ok(&expected), "{text}");
+        let shown = expected.to_string();
+        assert_eq!(Address::parse(&shown), Ok(expected), "{text} as {shown}");
+    }
+}
+
+#[test]
+fn what_is_no_address_is_refused_with_what_would_be_right() {
+    let long = format!("ipmi://{}", "a".repeat(3000));
+    for (text, says) in [
+        ("", "empty"),
+        (long.as_str(), "2048"),
+        ("ipmi://", "no host"),
+        ("ipmi:///path", "no host"),
+        ("redfish://?x", "no host"),
+        ("ipmi:///", "no host"),
+        ("ipmi://h:0", "port"),
+        ("ipmi://h:65536", "port"),
+        ("ipmi://h:+62", "port"),
+        ("ipmi://h:6 23", "blanks"),
+        (" ipmi://h", "blanks"),
+        ("ipmi://h\n", "blanks"),
+        ("ipmi://bmc.exämple", "ASCII"),
+        ("fe80::1", "brackets"),
+        ("ipmi://fe80::1", "brackets"),
+        ("ipmi://[fe80::1", "closed"),
+        ("ipmi://[fe80::1%25eth0]", "IPv6"),
+        ("ipmi://[192.0.2.1]", "IPv6"),
+        ("ipmi://[fe80::1]623", "bracket"),
+        ("ipmi://h_1", "DNS"),
+        ("ipmi://.h", "DNS"),
+        ("ipmi://h.", "DNS"),
+        ("ipmi://10.1", "IP address"),
+        ("ipmi://192.0.2.256", "IP address"),
+        ("ipmi://010.0.0.1", "IP address"),
+        ("ipmi:623", "IP address"),
+        ("ipmi://h?privilegelevel=ROOT", "OPERATOR"),
+        ("ipmi://h?ciphersuite=18", "17"),
+        ("ipmi://h?ciphersuite=", "17"),
+        ("ipmi://h?ciphersuite=%zz", "percent"),
+        ("redfish://h/redfish/v1/Systems/1#2", "%23"),
+        ("redfish://h/redfish/v1/Systems/1/../2", ".."),
+        ("redfish://h/redfish/v1/Systems/1/%2e%2E/2", ".."),
+        ("redfish://h/redfish/v1/Systems/%0a", "character"),
+        ("redfish://h/redfish/v1/Systems/%", "percent"),
+        ("redfish://h/{id}", "character"),
+        ("foo://192.0.2.1", "foo:// is not a known scheme"),
+        ("foo:192.0.2.1", "no scheme"),
+        ("1pmi://h", "no scheme"),
+        ("redfish+ssh://h", "not a known scheme"),
+        ("ilo4://h", "redfish://"),
+        ("ilo4-virtualmedia+https://h", "redfish://"),
+        ("ilo5://h", "ilo5-redfish://"),
+        ("irmc://h", "redfish:// or ipmi://"),
+        ("idrac://h", "idrac-redfish://"),
+        ("idrac+http:h", "idrac-redfish://"),
+        ("ibmc://h", "redfish://"),
+        ("https://h/redfish/v1/Systems/1", "redfish://"),
+        ("http://h", "redfish+http://"),
+        ("fence://h", "fence+AGENT://"),
+        ("fence+apc://h", "fence_apc"),
+        ("fence+fence_://h", "fence_apc"),
+        ("fence+fence_APC://h", "fence_apc"),
+        ("fence+fence_../sh://h", "no scheme"),
+        ("fence+fence_ipmilan://h", "ipmi://"),
+        ("fence+fence_idrac://h", "ipmi://"),
+        ("fence+fence_aws://", "plug"),
+        ("fence+fence_apc://h?plug=1%0aaction=on", "line break"),
+        ("fence+fence_apc://h?plug=1&plug=2", "twice"),
+        ("fence+fence_apc://h?action=on", "itself"),
+        ("fence+fence_apc://h?ip=192.0.2.9", "itself"),
+        (
+            "fence+fence_apc://h?ssh-options=-oProxyCommand=x",
+            "program",
+        ),
+        ("fence+fence_apc://h?ssh_path=%2Ftmp%2Fx", "program"),
+        ("fence+fence_apc://h?debug-file=%2Ftmp%2Fx", "password"),
+        ("fence+fence_apc://h?Plug=1", "lower-case"),
+        ("fence+fence_apc://h?pl%0aug=1", "lower-case"),
+        ("fence+fence_apc://h?=1", "name"),
+    ] {
+        let refused = Address::parse(text).unwrap_err().to_string();
+        assert!(refused.contains(says), "{text}: {refused}");
+    }
+}
+
+#[test]
+fn a_password_in_an_address_is_refused_and_never_repeated() {
+    const PASSWORD: &str = "hunter2";
+    for text in [
+        "ipmi://root:hunter2@192.0.2.1",
+        "root:hunter2@192.0.2.1",
+        "redfish://root:hun/ter2hunter2@192.0.2.1/redfish/v1/Systems/1",
+        "ipmi://root:hunter2",
+        "root:hunter2",
+        "ipmi://hunter2_",
+        "ipmi://h?privilegelevel=hunter2",
+        "ipmi://h?ciphersuite=hunter2",
+        "redfish://[hunter2]",
+        "fence+fence_hunter2!://h",
+        "fence+fence_apc://h?passwd=hunter2",
+        "fence+fence_apc://h?snmp-priv-passwd=hunter2",
+        "fence+fence_apc_snmp://h?community=hunter2",
+        "fence+fence_aws://?plug=i-1&secret_key=hunter2",
+        "fence+fence_apc://h?hunter2pass=x",
+        "fence+fence_apc://h?HUNTER2hunter2=x",
+        "fence+fence_apc://h?plug=hunter2%00",
+        "fence+fence_apc://h?login=hunter2",
+    ] {
+        let refused = Address::parse(text).unwrap_err();
+        let said = format!("{refused} {refused:?}").to_lowercase();
+        assert!(!said.contains(PASSWORD), "{text}: {said}");
+    }
+    // What is no option of IPMI's is ignored, and forgotten.
+    let address = Address::parse("ipmi://h?password=hunter2").unwrap();
+    assert!(!format!("{address} {address:?}").contains(PASSWORD));
+}
+
+#[test]
+fn two_addresses_of_one_power_overlap() {
+    for (one, other, overlap) in [
+        ("ipmi://h", "ipmi://H?ciphersuite=3", true),
+        ("ipmi://h", "redfish://h/redfish/v1/Systems/1", true),
+        ("redfish+http://h", "idrac-redfish://h", true),
+        ("redfish://h/redfish/v1/Systems/1", "redfish://h", true),
+        (
+            "redfish://h/redfish/v1/Systems/1/",
+            "ilo5-redfish://h/redfish/v1/Systems/%31",
+            true,
+        ),
+        (
+            "redfish://h/redfish/v1/Systems/1",
+            "redfish://h/redfish/v1/Systems/2",
+            false,
+        ),
+        ("ipmi://[2001:db8::1]", "ipmi://[2001:0db8:0::1]", true),
+        ("ipmi://127.0.0.1:6230", "ipmi://127.0.0.1:6231", false),
+        ("ipmi://127.0.0.1:6230", "ipmi://127.0.0.1", false),
+        ("redfish://h:443", "redfish://h", true),
+        (
+            "fence+fence_apc://p?plug=1",
+            "fence+fence_apc_snmp://p?port=1",
+            true,
+        ),
+        (
+            "fence+fence_apc://p?plug=1",
+            "fence+fence_apc://p?plug=2",
+            false,
+        ),
+        (
+            "fence+fence_apc://p?plug=1",
+            "fence+fence_apc://q?plug=1",
+            false,
+        ),
+        (
+            "fence+fence_redfish://h?systems-uri=%2Fredfish%2Fv1%2FSystems%2F1",
+            "redfish://h/redfish/v1/Systems/1",
+            true,
+        ),
+        (
+            "fence+fence_aws://?plug=i-1",
+            "fence+fence_aws://?plug=i-1",
+            true,
+        ),
+        (
+            "fence+fence_aws://?plug=i-1",
+            "fence+fence_gce://?plug=i-1",
+            false,
+        ),
+    ] {
+        let [a, b] = [one, other].map(|text| Address::parse(text).unwrap().endpoint());
+        assert_eq!(a.overlaps(&b), overlap, "{one} {other}");
+        assert_eq!(b.overlaps(&a), overlap, "{other} {one}");
+        assert!(!overlap || a.place() == b.place(), "{one} {other}");
+    }
+}
+
+/// Pieces of addresses, in any order.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "ipmi",
+        "redfish",
+        "idrac-redfish",
+        "+http",
+        "fence+fence_apc",
+        "ilo4",
+        ":",
+        "//",
+        "/",
+        "[",
+        "]",
+        "fe80::1",
+        "192.0.2.1",
+        "bmc.example",
+        "?",
+        "plug=1",
+        "&",
+        "ciphersuite=3",
+        "%2F",
+        "%",
+        ".",
+        "..",
+        "/redfish/v1/Systems/1",
+        "@",
+        "#",
+        "623",
+        "ä",
+        " ",
+        "=",
+        "+",
+        "-",
+    ]);
+    prop::collection::vec(piece, 0..9).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic_and_what_is_read_is_shown_and_read_again(
+        text in prop_oneof![pieces(), any::<String>(), "[!-~]{0,40}", "(ipmi|redfish)://[!-~]{0,40}"],
+    ) {
+        if let Ok(address) = Address::parse(&text) {
+            let shown = address.to_string();
+            prop_assert_eq!(Address::parse(&shown), Ok(address.clone()), "{}", shown);
+            prop_assert!(address.endpoint().overlaps(&address.endpoint()));
+        }
+    }
+
+    #[test]
+    fn a_fence_option_is_shown_and_read_again(value in "\\PC{0,20}") {
+        let options = [("plug".to_owned(), value)].into();
+        let address = Address::Fence { agent: "fence_x".into(), host: "h".into(), port: None, options };
+        prop_assert_eq!(Address::parse(&address.to_string()), Ok(address));
+    }
+}
