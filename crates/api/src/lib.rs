@@ -11,6 +11,7 @@ pub mod event;
 pub mod label;
 pub mod lease;
 pub mod reboot_policy;
+mod schema_words;
 
 /// The namespace Dogwatch's own objects live in, unless a flag says otherwise.
 pub const DEFAULT_NAMESPACE: &str = "dogwatch";

@@ -9,11 +9,11 @@ mod selector;
 mod spec;
 mod status;
 mod window;
-mod words;
 
 use serde_json::{Value, json};
 
 use super::name::{LONGEST, NAME_RULE};
+use crate::schema_words as words;
 use words::{object, ruled};
 
 /// The schema of the whole object.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// An object with these fields and no others.
-pub(super) fn object<const N: usize>(
+pub(crate) fn object<const N: usize>(
     description: &str,
     required: &[&str],
     fields: [(&str, Value); N],
@@ -23,17 +23,17 @@ pub(super) fn object<const N: usize>(
 }
 
 /// A text of at most so many characters.
-pub(super) fn text(description: &str, longest: usize) -> Value {
+pub(crate) fn text(description: &str, longest: usize) -> Value {
     json!({ "type": "string", "maxLength": longest, "description": description })
 }
 
 /// One of these words.
-pub(super) fn one_of(description: &str, words: &[&str]) -> Value {
+pub(crate) fn one_of(description: &str, words: &[&str]) -> Value {
     json!({ "type": "string", "enum": words, "description": description })
 }
 
 /// A list of at most so many; one that is given is not empty, unless `least` is 0.
-pub(super) fn list(description: &str, least: usize, most: usize, item: &Value) -> Value {
+pub(crate) fn list(description: &str, least: usize, most: usize, item: &Value) -> Value {
     let mut list = json!({
         "type": "array",
         "description": description,
@@ -48,7 +48,7 @@ pub(super) fn list(description: &str, least: usize, most: usize, item: &Value) -
 }
 
 /// The same, with no value twice.
-pub(super) fn set(description: &str, least: usize, most: usize, item: &Value) -> Value {
+pub(crate) fn set(description: &str, least: usize, most: usize, item: &Value) -> Value {
     with(
         list(description, least, most, item),
         "x-kubernetes-list-type",
@@ -57,13 +57,13 @@ pub(super) fn set(description: &str, least: usize, most: usize, item: &Value) ->
 }
 
 /// With one more word.
-pub(super) fn with(mut schema: Value, word: &str, value: Value) -> Value {
+pub(crate) fn with(mut schema: Value, word: &str, value: Value) -> Value {
     schema[word] = value;
     schema
 }
 
 /// Held to these rules.
-pub(super) fn ruled<const N: usize>(schema: Value, rules: [Value; N]) -> Value {
+pub(crate) fn ruled<const N: usize>(schema: Value, rules: [Value; N]) -> Value {
     with(
         schema,
         "x-kubernetes-validations",
@@ -72,12 +72,12 @@ pub(super) fn ruled<const N: usize>(schema: Value, rules: [Value; N]) -> Value {
 }
 
 /// A CEL rule, and what is said to who breaks it.
-pub(super) fn rule(rule: &str, message: &str) -> Value {
+pub(crate) fn rule(rule: &str, message: &str) -> Value {
     json!({ "rule": rule, "message": message })
 }
 
 /// A text of a form.
-pub(super) fn formed(description: &str, longest: usize, form: &str, message: &str) -> Value {
+pub(crate) fn formed(description: &str, longest: usize, form: &str, message: &str) -> Value {
     ruled(
         text(description, longest),
         [rule(&format!("self.matches(r'{form}')"), message)],
@@ -89,12 +89,12 @@ const DURATION: &str = r"^(0|([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+)$";
 const HOW_TO_WRITE_A_DURATION: &str = "write a duration like 90s, 10m or 1h30m (a day is 24h)";
 
 /// A Go duration.
-pub(super) fn duration(description: &str) -> Value {
+pub(crate) fn duration(description: &str) -> Value {
     formed(description, 32, DURATION, HOW_TO_WRITE_A_DURATION)
 }
 
 /// A Go duration longer than zero.
-pub(super) fn time_limit(description: &str) -> Value {
+pub(crate) fn time_limit(description: &str) -> Value {
     ruled(
         text(description, 32),
         [
