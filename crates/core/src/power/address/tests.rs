@@ -44,92 +44,97 @@ fn fence(agent: &str, host: &str, port: Option<u16>, options: &[(&str, &str)]) -
 }
 
 const V4: &str = "192.168.122.1";
-const V6: &str = "fe80::fc33:62ff:fe83:8a76";
 
-/// metal3's `TestParse`, by the names of its rows; what it refuses is `None`.
+/// metal3's `TestParse`, by the names of its rows: what it reads, as we show it; what it refuses.
+const TEST_PARSE: [(&str, &str, Option<&str>); 17] = [
+    (
+        "libvirt url",
+        "libvirt://192.168.122.1:6233/?abc=def",
+        Some("ipmi://192.168.122.1:6233"),
+    ),
+    (
+        "ipmi default scheme and port",
+        "192.168.122.1",
+        Some("ipmi://192.168.122.1"),
+    ),
+    (
+        "ipmi default scheme and port, hostname",
+        "my.favoritebmc.com",
+        Some("ipmi://my.favoritebmc.com"),
+    ),
+    (
+        "valid dns hostname",
+        "my.examplehost.com",
+        Some("ipmi://my.examplehost.com"),
+    ),
+    ("invalid dns hostname", "my-.examplehost.com", None),
+    (
+        "invalid ipv6 host address",
+        "[fe80::fc33:62ff:fe33:8xff]:6223",
+        None,
+    ),
+    (
+        "host and port",
+        "192.168.122.1:6233",
+        Some("ipmi://192.168.122.1:6233"),
+    ),
+    (
+        "host and port, ipv6",
+        "[fe80::fc33:62ff:fe83:8a76]:6233",
+        Some("ipmi://[fe80::fc33:62ff:fe83:8a76]:6233"),
+    ),
+    (
+        "host and no port, ipv6",
+        "[fe80::fc33:62ff:fe83:8a76]",
+        None,
+    ),
+    (
+        "ipmi full url",
+        "ipmi://192.168.122.1:6233",
+        Some("ipmi://192.168.122.1:6233"),
+    ),
+    (
+        "ipmi url, no sep",
+        "ipmi:192.168.122.1",
+        Some("ipmi://192.168.122.1"),
+    ),
+    (
+        "ipmi url with port, no sep",
+        "ipmi:192.168.122.1:6233",
+        Some("ipmi://192.168.122.1:6233"),
+    ),
+    (
+        "redfish url",
+        "redfish://192.168.122.1",
+        Some("redfish://192.168.122.1"),
+    ),
+    (
+        "redfish url path",
+        "redfish://192.168.122.1:6233/foo",
+        Some("redfish://192.168.122.1:6233/foo"),
+    ),
+    (
+        "redfish url ipv6",
+        "redfish://[fe80::fc33:62ff:fe83:8a76]",
+        Some("redfish://[fe80::fc33:62ff:fe83:8a76]"),
+    ),
+    (
+        "redfish url path ipv6",
+        "redfish://[fe80::fc33:62ff:fe83:8a76]:6233/foo",
+        Some("redfish://[fe80::fc33:62ff:fe83:8a76]:6233/foo"),
+    ),
+    (
+        "redfish url no sep",
+        "redfish:192.168.122.1",
+        Some("redfish://192.168.122.1"),
+    ),
+];
+
 #[test]
 fn metal3s_own_cases_of_test_parse() {
-    let rows = [
-        (
-            "libvirt url",
-            "libvirt://192.168.122.1:6233/?abc=def",
-            Some(ipmi(V4, 6233)),
-        ),
-        (
-            "ipmi default scheme and port",
-            "192.168.122.1",
-            Some(ipmi(V4, 623)),
-        ),
-        (
-            "ipmi default scheme and port, hostname",
-            "my.favoritebmc.com",
-            Some(ipmi("my.favoritebmc.com", 623)),
-        ),
-        (
-            "valid dns hostname",
-            "my.examplehost.com",
-            Some(ipmi("my.examplehost.com", 623)),
-        ),
-        ("invalid dns hostname", "my-.examplehost.com", None),
-        (
-            "invalid ipv6 host address",
-            "[fe80::fc33:62ff:fe33:8xff]:6223",
-            None,
-        ),
-        ("host and port", "192.168.122.1:6233", Some(ipmi(V4, 6233))),
-        (
-            "host and port, ipv6",
-            "[fe80::fc33:62ff:fe83:8a76]:6233",
-            Some(ipmi(V6, 6233)),
-        ),
-        (
-            "host and no port, ipv6",
-            "[fe80::fc33:62ff:fe83:8a76]",
-            None,
-        ),
-        (
-            "ipmi full url",
-            "ipmi://192.168.122.1:6233",
-            Some(ipmi(V4, 6233)),
-        ),
-        (
-            "ipmi url, no sep",
-            "ipmi:192.168.122.1",
-            Some(ipmi(V4, 623)),
-        ),
-        (
-            "ipmi url with port, no sep",
-            "ipmi:192.168.122.1:6233",
-            Some(ipmi(V4, 6233)),
-        ),
-        (
-            "redfish url",
-            "redfish://192.168.122.1",
-            Some(plain(V4, 443, None)),
-        ),
-        (
-            "redfish url path",
-            "redfish://192.168.122.1:6233/foo",
-            Some(plain(V4, 6233, Some("/foo"))),
-        ),
-        (
-            "redfish url ipv6",
-            "redfish://[fe80::fc33:62ff:fe83:8a76]",
-            Some(plain(V6, 443, None)),
-        ),
-        (
-            "redfish url path ipv6",
-            "redfish://[fe80::fc33:62ff:fe83:8a76]:6233/foo",
-            Some(plain(V6, 6233, Some("/foo"))),
-        ),
-        (
-            "redfish url no sep",
-            "redfish:192.168.122.1",
-            Some(plain(V4, 443, None)),
-        ),
-    ];
-    for (name, text, expected) in rows {
-        assert_eq!(Address::parse(text).ok(), expected, "{name}: {text}");
+    for (name, text, expected) in TEST_PARSE {
+        let shown = Address::parse(text).ok().map(|address| address.to_string());
+        assert_eq!(shown.as_deref(), expected, "{name}: {text}");
     }
 }
 
@@ -187,6 +192,13 @@ fn every_form_that_is_understood() {
             "redfish://h/redfish/v1/Systems/a%20b?x=y",
             plain("h", 443, Some("/redfish/v1/Systems/a%20b")),
         ),
+    ];
+    are_read_as(rows);
+}
+
+#[test]
+fn a_fence_agent_has_its_host_and_options() {
+    are_read_as([
         (
             "fence+fence_apc://pdu.example:2022?plug=3&power-wait=4",
             fence(
@@ -214,7 +226,10 @@ fn every_form_that_is_understood() {
                 &[("plug", "i-0abc"), ("region", "eu-west-1")],
             ),
         ),
-    ];
+    ]);
+}
+
+fn are_read_as<const N: usize>(rows: [(&str, Address); N]) {
     for (text, expected) in rows {
         assert_eq!(Address::parse(text).as_ref(), Ok(&expected), "{text}");
         let shown = expected.to_string();
@@ -222,81 +237,84 @@ fn every_form_that_is_understood() {
     }
 }
 
+/// What is no address, and what has to be said of it.
+const REFUSED: [(&str, &str); 66] = [
+    ("", "empty"),
+    ("ipmi://", "no host"),
+    ("ipmi:///path", "no host"),
+    ("redfish://?x", "no host"),
+    ("ipmi:///", "no host"),
+    ("ipmi://h:0", "port"),
+    ("ipmi://h:65536", "port"),
+    ("ipmi://h:+62", "port"),
+    ("ipmi://h:6 23", "blanks"),
+    (" ipmi://h", "blanks"),
+    ("ipmi://h\n", "blanks"),
+    ("ipmi://bmc.exämple", "ASCII"),
+    ("fe80::1", "brackets"),
+    ("ipmi://fe80::1", "brackets"),
+    ("ipmi://[fe80::1", "closed"),
+    ("ipmi://[fe80::1%25eth0]", "IPv6"),
+    ("ipmi://[192.0.2.1]", "IPv6"),
+    ("ipmi://[fe80::1]623", "bracket"),
+    ("ipmi://h_1", "DNS"),
+    ("ipmi://.h", "DNS"),
+    ("ipmi://h.", "DNS"),
+    ("ipmi://10.1", "IP address"),
+    ("ipmi://192.0.2.256", "IP address"),
+    ("ipmi://010.0.0.1", "IP address"),
+    ("ipmi:623", "IP address"),
+    ("ipmi://h?privilegelevel=ROOT", "OPERATOR"),
+    ("ipmi://h?ciphersuite=18", "17"),
+    ("ipmi://h?ciphersuite=", "17"),
+    ("ipmi://h?ciphersuite=%zz", "percent"),
+    ("redfish://h/redfish/v1/Systems/1#2", "%23"),
+    ("redfish://h/redfish/v1/Systems/1/../2", ".."),
+    ("redfish://h/redfish/v1/Systems/1/%2e%2E/2", ".."),
+    ("redfish://h/redfish/v1/Systems/%0a", "character"),
+    ("redfish://h/redfish/v1/Systems/%", "percent"),
+    ("redfish://h/{id}", "character"),
+    ("foo://192.0.2.1", "foo:// is not a known scheme"),
+    ("foo:192.0.2.1", "no scheme"),
+    ("1pmi://h", "no scheme"),
+    ("redfish+ssh://h", "not a known scheme"),
+    ("ilo4://h", "redfish://"),
+    ("ilo4-virtualmedia+https://h", "redfish://"),
+    ("ilo5://h", "ilo5-redfish://"),
+    ("irmc://h", "redfish:// or ipmi://"),
+    ("idrac://h", "idrac-redfish://"),
+    ("idrac+http:h", "idrac-redfish://"),
+    ("ibmc://h", "redfish://"),
+    ("https://h/redfish/v1/Systems/1", "redfish://"),
+    ("http://h", "redfish+http://"),
+    ("fence://h", "fence+AGENT://"),
+    ("fence+apc://h", "fence_apc"),
+    ("fence+fence_://h", "fence_apc"),
+    ("fence+fence_APC://h", "fence_apc"),
+    ("fence+fence_../sh://h", "no scheme"),
+    ("fence+fence_ipmilan://h", "ipmi://"),
+    ("fence+fence_idrac://h", "ipmi://"),
+    ("fence+fence_aws://", "plug"),
+    ("fence+fence_apc://h?plug=1%0aaction=on", "line break"),
+    ("fence+fence_apc://h?plug=1&plug=2", "twice"),
+    ("fence+fence_apc://h?action=on", "itself"),
+    ("fence+fence_apc://h?ip=192.0.2.9", "itself"),
+    (
+        "fence+fence_apc://h?ssh-options=-oProxyCommand=x",
+        "program",
+    ),
+    ("fence+fence_apc://h?ssh_path=%2Ftmp%2Fx", "program"),
+    ("fence+fence_apc://h?debug-file=%2Ftmp%2Fx", "password"),
+    ("fence+fence_apc://h?Plug=1", "lower-case"),
+    ("fence+fence_apc://h?pl%0aug=1", "lower-case"),
+    ("fence+fence_apc://h?=1", "name"),
+];
+
 #[test]
 fn what_is_no_address_is_refused_with_what_would_be_right() {
     let long = format!("ipmi://{}", "a".repeat(3000));
-    for (text, says) in [
-        ("", "empty"),
-        (long.as_str(), "2048"),
-        ("ipmi://", "no host"),
-        ("ipmi:///path", "no host"),
-        ("redfish://?x", "no host"),
-        ("ipmi:///", "no host"),
-        ("ipmi://h:0", "port"),
-        ("ipmi://h:65536", "port"),
-        ("ipmi://h:+62", "port"),
-        ("ipmi://h:6 23", "blanks"),
-        (" ipmi://h", "blanks"),
-        ("ipmi://h\n", "blanks"),
-        ("ipmi://bmc.exämple", "ASCII"),
-        ("fe80::1", "brackets"),
-        ("ipmi://fe80::1", "brackets"),
-        ("ipmi://[fe80::1", "closed"),
-        ("ipmi://[fe80::1%25eth0]", "IPv6"),
-        ("ipmi://[192.0.2.1]", "IPv6"),
-        ("ipmi://[fe80::1]623", "bracket"),
-        ("ipmi://h_1", "DNS"),
-        ("ipmi://.h", "DNS"),
-        ("ipmi://h.", "DNS"),
-        ("ipmi://10.1", "IP address"),
-        ("ipmi://192.0.2.256", "IP address"),
-        ("ipmi://010.0.0.1", "IP address"),
-        ("ipmi:623", "IP address"),
-        ("ipmi://h?privilegelevel=ROOT", "OPERATOR"),
-        ("ipmi://h?ciphersuite=18", "17"),
-        ("ipmi://h?ciphersuite=", "17"),
-        ("ipmi://h?ciphersuite=%zz", "percent"),
-        ("redfish://h/redfish/v1/Systems/1#2", "%23"),
-        ("redfish://h/redfish/v1/Systems/1/../2", ".."),
-        ("redfish://h/redfish/v1/Systems/1/%2e%2E/2", ".."),
-        ("redfish://h/redfish/v1/Systems/%0a", "character"),
-        ("redfish://h/redfish/v1/Systems/%", "percent"),
-        ("redfish://h/{id}", "character"),
-        ("foo://192.0.2.1", "foo:// is not a known scheme"),
-        ("foo:192.0.2.1", "no scheme"),
-        ("1pmi://h", "no scheme"),
-        ("redfish+ssh://h", "not a known scheme"),
-        ("ilo4://h", "redfish://"),
-        ("ilo4-virtualmedia+https://h", "redfish://"),
-        ("ilo5://h", "ilo5-redfish://"),
-        ("irmc://h", "redfish:// or ipmi://"),
-        ("idrac://h", "idrac-redfish://"),
-        ("idrac+http:h", "idrac-redfish://"),
-        ("ibmc://h", "redfish://"),
-        ("https://h/redfish/v1/Systems/1", "redfish://"),
-        ("http://h", "redfish+http://"),
-        ("fence://h", "fence+AGENT://"),
-        ("fence+apc://h", "fence_apc"),
-        ("fence+fence_://h", "fence_apc"),
-        ("fence+fence_APC://h", "fence_apc"),
-        ("fence+fence_../sh://h", "no scheme"),
-        ("fence+fence_ipmilan://h", "ipmi://"),
-        ("fence+fence_idrac://h", "ipmi://"),
-        ("fence+fence_aws://", "plug"),
-        ("fence+fence_apc://h?plug=1%0aaction=on", "line break"),
-        ("fence+fence_apc://h?plug=1&plug=2", "twice"),
-        ("fence+fence_apc://h?action=on", "itself"),
-        ("fence+fence_apc://h?ip=192.0.2.9", "itself"),
-        (
-            "fence+fence_apc://h?ssh-options=-oProxyCommand=x",
-            "program",
-        ),
-        ("fence+fence_apc://h?ssh_path=%2Ftmp%2Fx", "program"),
-        ("fence+fence_apc://h?debug-file=%2Ftmp%2Fx", "password"),
-        ("fence+fence_apc://h?Plug=1", "lower-case"),
-        ("fence+fence_apc://h?pl%0aug=1", "lower-case"),
-        ("fence+fence_apc://h?=1", "name"),
-    ] {
+    let long = [(long.as_str(), "2048")];
+    for (text, says) in REFUSED.into_iter().chain(long) {
         let refused = Address::parse(text).unwrap_err().to_string();
         assert!(refused.contains(says), "{text}: {refused}");
     }
