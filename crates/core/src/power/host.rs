@@ -101,11 +101,14 @@ pub struct PowerStatus {
     pub state: Option<State>,
     /// When the newest reading was answered.
     pub observed_at: Option<Timestamp>,
-    /// When off was confirmed; absent once that may no longer hold.
+    /// When off was confirmed; cleared by a power-on, by a reading that is not off, and when somebody
+    /// needs a proof of its own. A reading that failed says nothing: it leaves it.
     pub off_confirmed_at: Option<Timestamp>,
-    /// For which reboot annotations off was confirmed: `KEY=DIGEST` of each that stood there then.
+    /// For which reboot annotations off is proved: `NAME=DIGEST` of each that stood there when the
+    /// newest off command was decided, so that the proof is later than the request.
     pub confirmed_for: Vec<String>,
-    /// The newest command: written before it is sent (S5).
+    /// The newest command: written before it is sent (S5). None: nothing is under way, and we do not
+    /// hold the host off.
     pub command: Option<Intention>,
     /// The provisioning state that was last acted upon.
     pub obeyed_in: Option<String>,
@@ -163,10 +166,18 @@ pub struct Intention {
     pub command: Command,
     /// On which level, counted from 0.
     pub level: usize,
-    /// When it was written. For people, and for the soft deadline over a crash.
+    /// The device digest of that level when it was decided: an answer of another BMC proves nothing.
+    pub target: String,
+    /// When the first command of this need was decided; soft power-off has one deadline from here.
+    pub since: Timestamp,
+    /// When this one was decided.
     pub at: Timestamp,
-    /// The how-manieth of its kind for this need, from 1.
+    /// The how-manieth of its kind on its level, from 1.
     pub attempt: u32,
+    /// How many commands of this need went before it.
+    pub before: u32,
+    /// When it was decided, an earlier command of unknown end could still be run by the BMC.
+    pub after_unknown: bool,
     /// Why, in one word: a reason of [`super::reason`].
     pub why: String,
     /// How it ended, as far as it was written down.

@@ -30,4 +30,4 @@ pub use decide::{Action, Decision, Look, StatusWrite, decide};
 pub use host::{
     Device, Done, End, HISTORY, Host, HostName, HostStatus, Intention, Level, PowerStatus, State,
 };
-pub use seen::{Access, Check, Memory, Owner, Read, Seen, Sent};
+pub use seen::{Access, Check, Memory, Need, Owner, Read, Seen, Sent};

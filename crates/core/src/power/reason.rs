@@ -19,6 +19,12 @@ pub const SOFT_POWER_OFF: &str = "SoftPowerOff";
 pub const SOFT_TIMED_OUT: &str = "SoftPowerOffTimedOut";
 /// The BMC knows no soft power-off; the power is cut.
 pub const SOFT_UNSUPPORTED: &str = "SoftPowerOffUnsupported";
+/// `spec.online` is false.
+pub const NOT_ONLINE: &str = "NotOnline";
+/// A hard power-off is asked for while a soft one is under way.
+pub const HARD_REQUESTED: &str = "HardPowerOffRequested";
+/// What was asked for is no longer wanted, and had not come about.
+pub const WITHDRAWN: &str = "Withdrawn";
 /// The power is cut.
 pub const POWERING_OFF: &str = "PoweringOff";
 /// Off was sent and is not seen.

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::bmc::{About, Answer, Cost, Fault, Reading};
-use super::host::{Host, HostName};
+use super::host::{End, Host, HostName};
+use crate::Now;
 
 /// Everything that is known of one host.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,14 +65,27 @@ pub struct Memory {
     pub readings: Vec<Read>,
     /// The newest command of this process.
     pub command: Option<Sent>,
+    /// The id of a write whose answer did not come: it was never sent, whatever became of the write.
+    pub tried: Option<String>,
     /// A command that stands on the host, and is not ours: its id, and when we first saw it.
     pub foreign: Option<(String, Duration)>,
+    /// When the newest command of unknown end was given up, or first seen if it is not ours.
+    pub loose: Option<Duration>,
+    /// The need that the command on the host belongs to, by our own clock.
+    pub need: Option<Need>,
     /// What the last check of each level found, by level.
     pub checks: Vec<Option<Check>>,
-    /// Commands that this process sent for the need under way and that came to nothing, by level.
-    pub failures: Vec<u32>,
-    /// When the newest of them came to nothing.
-    pub failed_at: Option<Duration>,
+}
+
+/// Since when commands are sent for something, in a time that no clock can change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Need {
+    /// [`super::Intention::since`].
+    pub since: Timestamp,
+    /// When this process first saw it.
+    pub seen: Duration,
+    /// How old it was then, by the wall clock.
+    pub age: Duration,
 }
 
 /// One reading of a level.
@@ -114,7 +130,11 @@ impl Memory {
     /// A reading ended.
     pub fn read(&mut self, read: Read) {
         let level = read.level;
-        self.readings.insert(0, read);
+        // In the order of asking: an answer that comes late is an old one.
+        let place = self
+            .readings
+            .partition_point(|other| other.asked > read.asked);
+        self.readings.insert(place, read);
         let mut kept = 0;
         self.readings.retain(|read| {
             let is_same = read.level == level;
@@ -123,8 +143,15 @@ impl Memory {
         });
     }
 
+    /// A status with our command in it is being written. To be called before the write: should its
+    /// answer be lost, a command of this id on the host is known never to have been sent.
+    pub fn writing(&mut self, id: impl Into<String>) {
+        self.tried = Some(id.into());
+    }
+
     /// The host's status, with our command in it, was written: `id` may be sent now.
     pub fn written(&mut self, id: impl Into<String>, now: Duration) {
+        self.tried = None;
         self.command = Some(Sent {
             id: id.into(),
             written: now,
@@ -142,6 +169,9 @@ impl Memory {
 
     /// The command ended.
     pub fn ended(&mut self, how: Result<Answer, Fault>, now: Duration) {
+        if how.as_ref().is_err_and(|fault| fault.may_have_run) {
+            self.loose = Some(now);
+        }
         if let Some(command) = &mut self.command {
             command.ended = Some((now, how));
         }
@@ -155,32 +185,41 @@ impl Memory {
         self.checks[level] = Some(Check { at: now, found });
     }
 
-    /// The host as it stands now. A command on it that this process did not write began before, at an
-    /// unknown time: it counts from now.
-    pub fn saw(&mut self, host: &Host, now: Duration) {
-        let standing = host
-            .status
-            .power
+    /// The host as it stands now: to be called before each decision. A command on it that this process
+    /// did not write began before, at an unknown time: it counts from now.
+    pub fn saw(&mut self, host: &Host, now: Now) {
+        let Some(standing) = &host.status.power.command else {
+            return;
+        };
+        if self.need.is_none_or(|need| need.since != standing.since) {
+            self.need = Some(Need {
+                since: standing.since,
+                seen: now.mono,
+                age: now.since(standing.since),
+            });
+        }
+        let is_ours = self
             .command
             .as_ref()
-            .map(|command| &command.id);
-        let ours = self.command.as_ref().map(|command| &command.id);
-        match standing {
-            Some(id) if Some(id) != ours => {
-                let known = self.foreign.as_ref().is_some_and(|(known, _)| known == id);
-                if !known {
-                    self.foreign = Some((id.clone(), now));
-                }
-            }
-            Some(_) | None => {}
+            .is_some_and(|ours| ours.id == standing.id);
+        let is_known = self
+            .foreign
+            .as_ref()
+            .is_some_and(|(id, _)| *id == standing.id);
+        if is_ours || is_known || self.tried.as_ref() == Some(&standing.id) {
+            return;
+        }
+        self.foreign = Some((standing.id.clone(), now.mono));
+        let has_unknown_end = matches!(standing.end, End::Open | End::Unknown { .. });
+        if has_unknown_end || standing.after_unknown {
+            self.loose = Some(now.mono);
         }
     }
 
-    /// The Secret or the address changed: what was found out with the old ones means nothing.
+    /// The Secret or the address changed: what was found out with the old ones means nothing. A
+    /// command to the old address stays known by its [`super::Intention::target`].
     pub fn forget_bmc(&mut self) {
         self.readings.clear();
         self.checks.clear();
-        self.failures.clear();
-        self.failed_at = None;
     }
 }
