@@ -12,11 +12,13 @@
 //!
 //! Source: specification §3.3.
 
+mod connect;
 pub mod redfish;
 mod secret;
 
 use std::time::Duration;
 
+pub use connect::{Options, connect};
 pub use dogwatch_core::power::{About, Answer, Class, Command, Cost, Fault, Reading};
 use futures::future::BoxFuture;
 pub use secret::{Credentials, Password};
