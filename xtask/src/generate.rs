@@ -35,6 +35,11 @@ const GENERATED: &[Generated] = &[
         place: Place::File,
         make: || manifest(&dogwatch_api::reboot_policy::crd()),
     },
+    Generated {
+        path: "deploy/crds-hosts/baremetalhosts.yaml",
+        place: Place::File,
+        make: || manifest(&dogwatch_api::bare_metal_host::crd()),
+    },
 ];
 
 /// An object as it stands in `deploy/`.

@@ -6,6 +6,7 @@
 //! **Promises:** a name here changes only with an entry in the changelog.
 
 pub mod annotation;
+pub mod bare_metal_host;
 pub mod condition;
 pub mod event;
 pub mod label;

@@ -8,10 +8,26 @@ use crate::output;
 /// `deploy/crds`, each a document of its own.
 pub(super) const CRDS: [&str; 1] = [include_str!("../../../../deploy/crds/rebootpolicies.yaml")];
 
+/// `deploy/crds-hosts`.
+const HOSTS: &str = include_str!("../../../../deploy/crds-hosts/baremetalhosts.yaml");
+
+/// Which.
+#[derive(Debug, clap::Args)]
+pub struct CrdsArgs {
+    /// Only BareMetalHost, for a cluster without metal3: where metal3 has installed it, that one stays
+    #[arg(long)]
+    hosts: bool,
+}
+
 /// Prints them.
-pub fn run() -> Result<(), Failure> {
+pub fn run(args: &CrdsArgs) -> Result<(), Failure> {
     let mut out = output::stdout();
-    out.write_all(CRDS.join("---\n").as_bytes())?;
+    let printed = if args.hosts {
+        HOSTS.to_owned()
+    } else {
+        CRDS.join("---\n")
+    };
+    out.write_all(printed.as_bytes())?;
     Ok(out.flush()?)
 }
 
@@ -25,5 +41,7 @@ mod tests {
     fn what_is_printed_is_what_this_version_understands() {
         let printed: Vec<Value> = serde_saphyr::from_multiple(&CRDS.join("---\n")).unwrap();
         assert_eq!(printed, [crd()]);
+        let hosts: Value = serde_saphyr::from_str(HOSTS).unwrap();
+        assert_eq!(hosts, dogwatch_api::bare_metal_host::crd());
     }
 }

@@ -48,7 +48,7 @@ pub enum Command {
     /// Plays a rollout of many nodes in seconds: how long it takes, who waits longest, what it costs
     Simulate(simulate::SimulateArgs),
     /// Prints the kinds that Dogwatch adds to a cluster (CustomResourceDefinitions)
-    Crds,
+    Crds(crds::CrdsArgs),
     /// Runs the controller: healer, policies' status, lock over HTTP
     Controller(Box<controller::ControllerArgs>),
     /// Prints the Kubernetes manifests that install the coordinator
@@ -76,7 +76,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         Command::Check(args) => check::run(&cluster, &args).await,
         Command::Demo(args) => demo::run(&args).await,
         Command::Simulate(args) => simulate::run(&args),
-        Command::Crds => crds::run(),
+        Command::Crds(args) => crds::run(&args),
         Command::Controller(args) => controller::run(&cluster, *args).await,
         Command::Manifests(args) => manifests::run(&cluster, &args),
         Command::Completions(args) => completions::run(&args),
