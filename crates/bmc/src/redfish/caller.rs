@@ -189,10 +189,10 @@ impl Caller {
         login.without_sessions();
         let basic = Pass::basic(&self.credentials);
         let reply = self.once(&ask, Some(&basic), deadline).await?;
-        match reply.is_unauthorized() {
-            true => Err(login.refused(Instant::now())),
-            false => reply.document(),
+        if reply.is_unauthorized() {
+            return Err(login.refused(Instant::now()));
         }
+        reply.document()
     }
 
     /// One request alone, so that two at once do not bring a wrong password twice.
@@ -269,10 +269,10 @@ impl Caller {
         let path = self
             .origin
             .path(reply.header(LOCATION).unwrap_or_default())?;
-        match path.trim_end_matches('/') == reply.path.trim_end_matches('/') {
-            true => Ok(Some(path)),
-            false => Err(reply.fault()),
+        if path.trim_end_matches('/') != reply.path.trim_end_matches('/') {
+            return Err(reply.fault());
         }
+        Ok(Some(path))
     }
 
     async fn carry(

@@ -35,10 +35,11 @@ fn never_connected(error: &reqwest::Error, cause: &str) -> Fault {
         let message = "no connection in time: nothing there, or a BMC that hangs";
         return Fault::harmless(Class::Unreachable, message);
     }
-    let is_tls = chain(error).any(|cause| cause.is::<native_tls::Error>());
-    match is_tls {
-        true => Fault::harmless(Class::Tls, format!("TLS failed: {cause}")),
-        false => Fault::harmless(Class::Unreachable, format!("no connection: {cause}")),
+    let is_tls = chain(error).any(<dyn Error>::is::<native_tls::Error>);
+    if is_tls {
+        Fault::harmless(Class::Tls, format!("TLS failed: {cause}"))
+    } else {
+        Fault::harmless(Class::Unreachable, format!("no connection: {cause}"))
     }
 }
 

@@ -161,15 +161,11 @@ impl Redfish {
 
     /// How it is told to change its power, with the reset types of an ActionInfo.
     async fn known_reset(&self, deadline: Deadline) -> Result<KnownReset, Fault> {
-        let reset = self.lock_known().reset.clone();
-        let reset = match reset {
-            Some(reset) => Some(reset),
-            None => {
-                self.system(deadline).await?;
-                self.lock_known().reset.clone()
-            }
-        };
+        if self.lock_known().reset.is_none() {
+            self.system(deadline).await?;
+        }
         let none = || Fault::harmless(Class::Unsupported, "the system names no Reset action");
+        let reset = self.lock_known().reset.clone();
         let mut reset = reset.ok_or_else(none)?;
         if let Some(link) = reset.info.take() {
             reset.abilities.allowed = self.reset_types(link, deadline).await?;

@@ -38,10 +38,10 @@ impl Origin {
     /// [`Class::Contradiction`]: it leads to another origin, or is no link.
     pub(super) fn path(&self, link: &str) -> Result<String, Fault> {
         let uri = parse(link)?;
-        match self.is_here(&uri) {
-            true => Ok(path_of(&uri)),
-            false => Err(elsewhere(&uri)),
+        if !self.is_here(&uri) {
+            return Err(elsewhere(&uri));
         }
+        Ok(path_of(&uri))
     }
 
     /// Path and query of a link, taken at this origin whatever host it names: BMCs that are addressed by
@@ -76,10 +76,10 @@ impl fmt::Display for Origin {
 
 fn bracketed(host: &str) -> String {
     let host = host.to_ascii_lowercase();
-    match host.contains(':') {
-        true => format!("[{host}]"),
-        false => host,
+    if host.contains(':') {
+        return format!("[{host}]");
     }
+    host
 }
 
 fn default_port(scheme: &str) -> u16 {

@@ -129,14 +129,12 @@ impl Reply {
     }
 
     fn sentence(&self) -> String {
-        let mut sentence = format!("{}: the BMC answered {}", self.asked, self.status.as_u16());
-        if let Some(wait) = self.retry_after() {
-            sentence += &format!(", and asks to wait {} s", wait.as_secs());
-        }
-        if let Some(words) = self.words() {
-            sentence += &format!(": {words}");
-        }
-        sentence
+        let Self { asked, status, .. } = self;
+        let wait = self.retry_after();
+        let wait = wait.map(|wait| format!(", and asks to wait {} s", wait.as_secs()));
+        let words = self.words().map(|words| format!(": {words}"));
+        let (wait, words) = (wait.unwrap_or_default(), words.unwrap_or_default());
+        format!("{asked}: the BMC answered {}{wait}{words}", status.as_u16())
     }
 
     /// The first message of an extended error, or its id.

@@ -89,8 +89,8 @@ pub(super) struct Abilities {
 pub(super) fn has_button(scheme: Vendor, manufacturer: Option<&str>) -> bool {
     let manufacturer = manufacturer.unwrap_or_default().to_lowercase();
     let is = |maker: &&Maker| {
-        let is_named = |name: &&str| manufacturer.starts_with(name);
-        maker.scheme == Some(scheme) || maker.named.iter().any(|name| is_named(name))
+        let mut names = maker.named.iter();
+        maker.scheme == Some(scheme) || names.any(|name| manufacturer.starts_with(name))
     };
     MAKERS
         .iter()
@@ -206,8 +206,8 @@ mod tests {
 
     #[test]
     fn a_list_is_believed_of_what_makes_sense_in_its_state() {
-        let only_on = abilities(&["On"], true);
         use Command::{Off, On, SoftOff};
+        let only_on = abilities(&["On"], true);
         assert_eq!(only_on.commands(Reading::Off), [On, SoftOff, Off]);
         assert_eq!(only_on.commands(Reading::On), [On]);
         assert!(abilities(&[], true).commands(Reading::On).is_empty());
