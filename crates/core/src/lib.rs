@@ -24,6 +24,7 @@ pub mod policy;
 pub mod power;
 pub mod reboot;
 pub mod rollout;
+pub mod schedule;
 pub mod selector;
 pub mod time;
 

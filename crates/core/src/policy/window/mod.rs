@@ -24,7 +24,9 @@ mod union;
 
 pub use describe::describe;
 pub use error::BadWindow;
+pub(crate) use span::instant;
 pub use spec::WindowSpec;
+pub(crate) use spec::zone;
 pub use union::{Opening, opening};
 
 use std::collections::BTreeSet;

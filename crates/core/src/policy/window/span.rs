@@ -34,6 +34,21 @@ impl Window {
             .find(|begin| *begin > at)
     }
 
+    /// The moments at which it begins, after `after` and until `last`, in order.
+    pub(crate) fn begins_between(
+        &self,
+        after: Timestamp,
+        last: Timestamp,
+    ) -> impl Iterator<Item = Timestamp> {
+        let day = |at| self.zone.to_datetime(at).date();
+        // Where the clock jumps over midnight, the day before begins on this one.
+        let from = day(after).yesterday().unwrap_or(Date::MIN);
+        self.spans(from, day(last))
+            .map(|span| span.begin)
+            .skip_while(move |begin| *begin <= after)
+            .take_while(move |begin| *begin <= last)
+    }
+
     /// The spans whose days are `from` to `last`, in order.
     fn spans(&self, from: Date, last: Date) -> impl Iterator<Item = Span> {
         let mut next = Some(from);
@@ -60,7 +75,7 @@ impl Window {
 
 /// When that clock first shows `clock`, or jumps over it. Of two clock times the later one never
 /// gives the earlier moment, so that no window has a negative length.
-fn instant(zone: &TimeZone, clock: DateTime) -> Option<Timestamp> {
+pub(crate) fn instant(zone: &TimeZone, clock: DateTime) -> Option<Timestamp> {
     match zone.to_ambiguous_timestamp(clock).offset() {
         AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
             offset.to_timestamp(clock).ok()

@@ -85,7 +85,7 @@ fn time(field: &'static str, value: &str) -> Result<Time, BadWindow> {
 
 /// From the database that was compiled in: no file and no variable of the host changes what a
 /// policy means.
-fn zone(value: &str) -> Result<TimeZone, BadWindow> {
+pub(crate) fn zone(value: &str) -> Result<TimeZone, BadWindow> {
     TimeZoneDatabase::bundled()
         .get(value)
         .ok()

@@ -1,0 +1,5 @@
+mod deciding;
+mod kit;
+mod model;
+mod time;
+mod whom;

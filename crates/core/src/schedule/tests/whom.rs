@@ -1,0 +1,266 @@
+//! Who is asked, and how.
+
+use super::kit::*;
+use crate::reboot::{Parsed, Request};
+use crate::schedule::*;
+
+const TEN: &str = "2026-03-02T10:00:00Z";
+
+fn asking(plan: Plan, nodes: Vec<Object>, hosts: Vec<Object>) -> (Seen, Decision) {
+    seen(plan)
+        .issuing(TEN, nodes, hosts, now(TEN))
+        .settled(now(TEN))
+}
+
+fn choose(nodes: Option<Chosen>, hosts: Option<Chosen>) -> Plan {
+    Plan {
+        nodes,
+        hosts,
+        mode: Mode::Hard,
+        ..once(TEN)
+    }
+}
+
+fn named(names: &[&str]) -> Chosen {
+    Chosen {
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        selector: None,
+    }
+}
+
+fn selected(value: &str) -> Chosen {
+    Chosen {
+        names: Vec::new(),
+        selector: Some(pool(value)),
+    }
+}
+
+fn whom(decision: &Decision) -> Vec<String> {
+    asked(decision)
+        .iter()
+        .map(|ask| ask.target.to_string())
+        .collect()
+}
+
+fn host_of(name: &str, node: &str) -> Object {
+    Object {
+        carries: Some(node.into()),
+        ..object(name)
+    }
+}
+
+#[test]
+fn names_and_selectors_choose_together_and_nobody_is_asked_twice() {
+    let mut nodes = selected("a");
+    nodes.names = vec!["n1".into(), "n3".into()];
+    let there = vec![
+        labelled("n1", "a"),
+        labelled("n2", "a"),
+        labelled("n3", "b"),
+        labelled("n4", "b"),
+    ];
+    let plan = choose(Some(nodes), Some(named(&["h1", "h2"])));
+    let (_, decision) = asking(plan, there, vec![host_of("h1", "n1"), object("h2")]);
+    assert_eq!(
+        whom(&decision),
+        ["Node n1", "Node n2", "Node n3", "BareMetalHost h2"]
+    );
+}
+
+#[test]
+fn a_host_that_carries_a_node_is_rebooted_as_that_node_and_never_by_its_power() {
+    let plan = || choose(None, Some(selected("a")));
+    let mut host = host_of("h1", "n1");
+    host.labels = labelled("", "a").labels;
+    let (_, decision) = asking(plan(), vec![object("n1")], vec![host.clone()]);
+    assert_eq!(whom(&decision), ["Node n1"]);
+    let (key, text) = asked(&decision)[0].request.clone().unwrap();
+    assert_eq!(key, "dogwatch.dev/reboot-requested");
+    let request: Request = serde_json::from_str(&text).unwrap();
+    assert_eq!(request.requester, "rebootschedule/dogwatch/monthly");
+    assert_eq!(
+        request.reason,
+        "kernel (scheduled for 2026-03-02T10:00:00Z)"
+    );
+    // Where its Node is not there, it is not known whether its pods are.
+    let (seen, decision) = asking(plan(), vec![], vec![host]);
+    assert!(decision.actions.is_empty());
+    let record = &seen.schedule.status.history[0];
+    assert_eq!(record.outcome, Outcome::Failed);
+    assert!(
+        record.message.contains("h1 carries this Node"),
+        "{}",
+        record.message
+    );
+}
+
+#[test]
+fn a_host_without_a_node_is_asked_by_metal3s_annotation() {
+    for (mode, value) in [
+        (Mode::Soft, r#"{"mode":"soft"}"#),
+        (Mode::Hard, r#"{"mode":"hard"}"#),
+    ] {
+        let plan = Plan {
+            mode,
+            ..choose(None, Some(named(&["h1"])))
+        };
+        let (_, decision) = asking(plan, vec![], vec![object("h1")]);
+        let ask = asked(&decision)[0];
+        assert_eq!(ask.request, Some(("reboot.metal3.io", value.to_owned())));
+        assert_eq!(
+            (ask.uid.as_str(), ask.resource_version.as_str()),
+            ("uid-of-h1", "1")
+        );
+        assert_eq!(ask.marks["u1"].at, at(TEN));
+    }
+}
+
+#[test]
+fn a_request_that_stands_there_is_left_and_noted() {
+    let there = Object {
+        is_asked: true,
+        ..object("n1")
+    };
+    let (_, decision) = asking(once(TEN), vec![there], vec![]);
+    let ask = asked(&decision)[0];
+    assert_eq!(ask.request, None);
+    assert!(ask.marks["u1"].noted);
+    // Once it is noted it stays so, though the request was served meanwhile.
+    let noted = Object {
+        marks: Parsed::Is(ask.marks.clone()),
+        ..object("n1")
+    };
+    let (seen, decision) = asking(once(TEN), vec![noted], vec![]);
+    assert!(decision.actions.is_empty());
+    let record = &seen.schedule.status.history[0];
+    assert_eq!(
+        (record.outcome, record.asked, record.noted),
+        (Outcome::Requested, 0, 1)
+    );
+    assert_eq!(record.targets[0].result, TargetResult::Noted);
+}
+
+#[test]
+fn a_mark_of_this_occurrence_means_asked_and_any_other_does_not() {
+    let marked = |uid: &str, moment: &str| {
+        let mark = Mark {
+            by: "dogwatch/x".into(),
+            at: at(moment),
+            noted: false,
+        };
+        Object {
+            marks: Parsed::Is(Marks::from([(uid.to_owned(), mark)])),
+            ..object("n1")
+        }
+    };
+    for (uid, moment, is_asked) in [
+        ("u1", TEN, true),
+        ("u1", "2026-02-02T10:00:00Z", false),
+        ("u2", TEN, false),
+        ("gone", TEN, false),
+    ] {
+        let (seen, decision) = asking(once(TEN), vec![marked(uid, moment)], vec![]);
+        assert_eq!(decision.actions.is_empty(), is_asked, "{uid} {moment}");
+        if is_asked {
+            assert_eq!(seen.schedule.status.history[0].asked, 1);
+            continue;
+        }
+        // Marks of other schedules stay; those of schedules that are gone do not.
+        let marks = &asked(&decision)[0].marks;
+        let kept = usize::from(uid == "u2");
+        assert_eq!(marks.len(), 1 + kept, "{marks:?}");
+    }
+}
+
+#[test]
+fn a_mark_that_cannot_be_read_may_say_asked_so_nobody_asks() {
+    let odd = Object {
+        marks: Parsed::Bad {
+            why: "no JSON".into(),
+        },
+        ..object("n1")
+    };
+    let (seen, decision) = asking(once(TEN), vec![odd], vec![]);
+    assert!(decision.actions.is_empty());
+    assert!(
+        seen.schedule.status.current.is_some(),
+        "somebody may take it off in time"
+    );
+}
+
+#[test]
+fn who_does_not_exist_is_named_and_holds_nobody_up() {
+    let plan = choose(Some(named(&["n1", "n9"])), Some(named(&["h9"])));
+    let (_, decision) = asking(plan.clone(), vec![object("n1")], vec![]);
+    assert_eq!(whom(&decision), ["Node n1"]);
+    let done = Object {
+        marks: Parsed::Is(asked(&decision)[0].marks.clone()),
+        ..object("n1")
+    };
+    let (seen, _) = asking(plan, vec![done], vec![]);
+    let record = &seen.schedule.status.history[0];
+    assert_eq!(
+        (record.outcome, record.asked, record.failed),
+        (Outcome::PartlyRequested, 1, 2)
+    );
+    assert!(
+        record
+            .message
+            .contains("Node n9 (there is no Node of that name)"),
+        "{}",
+        record.message
+    );
+    assert!(
+        record.message.contains("BareMetalHost h9"),
+        "{}",
+        record.message
+    );
+}
+
+#[test]
+fn hosts_that_cannot_be_listed_delay_no_node_and_are_named_in_the_end() {
+    let plan = choose(Some(named(&["n1"])), Some(selected("a")));
+    let mut seen = seen(plan).issuing(TEN, vec![object("n1")], vec![], now(TEN));
+    seen.targets.as_mut().unwrap().hosts = Err("BareMetalHosts cannot be listed".into());
+    let (mut seen, decision) = seen.settled(now(TEN));
+    assert_eq!(whom(&decision), ["Node n1"]);
+    let late = now("2026-03-02T11:00:01Z");
+    let targets = seen.targets.as_mut().unwrap();
+    targets.taken = late.mono;
+    targets.nodes = Ok(vec![Object {
+        marks: Parsed::Is(asked(&decision)[0].marks.clone()),
+        ..object("n1")
+    }]);
+    let (seen, _) = seen.settled(late);
+    let record = &seen.schedule.status.history[0];
+    assert_eq!(
+        (record.outcome, record.asked, record.failed),
+        (Outcome::PartlyRequested, 1, 1)
+    );
+    assert!(
+        record.message.contains("cannot be listed"),
+        "{}",
+        record.message
+    );
+}
+
+#[test]
+fn many_targets_are_counted_and_some_are_named_those_that_failed_first() {
+    let names: Vec<String> = (0..100).map(|number| format!("n{number:03}")).collect();
+    let mut chosen = selected("a");
+    chosen.names = vec!["missing".into()];
+    let mark = Mark {
+        by: "dogwatch/monthly".into(),
+        at: at(TEN),
+        noted: false,
+    };
+    let all = names.iter().map(|name| Object {
+        marks: Parsed::Is(Marks::from([("u1".to_owned(), mark.clone())])),
+        ..labelled(name, "a")
+    });
+    let (seen, _) = asking(choose(Some(chosen), None), all.collect(), vec![]);
+    let record = &seen.schedule.status.history[0];
+    assert_eq!((record.asked, record.failed), (100, 1));
+    assert_eq!(record.targets.len(), TARGETS_LISTED);
+    assert_eq!(record.targets[0].name, "missing");
+}
