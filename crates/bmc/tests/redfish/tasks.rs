@@ -1,0 +1,134 @@
+//! Commands that the BMC works on after it has answered.
+
+use std::time::Duration;
+
+use dogwatch_bmc::{Answer, Bmc, Class, Command, Fault};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::stub::{Step, Stub, WITHIN, document, status, with_header};
+
+const RESET: &str = "POST /redfish/v1/Systems/System.Embedded.1/Actions/ComputerSystem.Reset";
+const MONITOR: &str = "/redfish/v1/TaskService/TaskMonitors/7";
+
+fn task(state: &str) -> Value {
+    json!({"@odata.id": "/redfish/v1/TaskService/Tasks/7", "TaskState": state})
+}
+
+fn accepted() -> Step {
+    with_header(status(202), "location", MONITOR)
+}
+
+/// A driver of a BMC that answers a reset with this, and questions about its task with those.
+fn bmc(answer: Step, looks: impl IntoIterator<Item = Step>) -> Stub {
+    let bmc = Stub::plain();
+    bmc.instead(RESET, [answer]);
+    bmc.instead(&format!("GET {MONITOR}"), looks);
+    bmc
+}
+
+fn looks(bmc: &Stub) -> usize {
+    let is_look = |asked: &&String| asked.contains("/TaskService/");
+    bmc.asked().iter().filter(is_look).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_waited_for_until_it_has_ended() {
+    let under = || Step::Answer(202, Vec::new(), task("Running"));
+    for end in [status(204), status(200), document(task("Completed"))] {
+        let bmc = bmc(
+            accepted(),
+            [under(), document(task("Pending")), status(503), end],
+        );
+        let sent = bmc.driver().send(Command::Off, WITHIN).await;
+        assert_eq!((sent, looks(&bmc)), (Ok(Answer::Accepted), 4));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_stands_in_the_answer_is_a_task_as_well() {
+    let answers = |state: &str, status| Step::Answer(status, Vec::new(), task(state));
+    let done = bmc(answers("Completed", 200), []);
+    assert_eq!(
+        done.driver().send(Command::Off, WITHIN).await,
+        Ok(Answer::Accepted)
+    );
+    let failed = bmc(answers("Exception", 200), []);
+    failed
+        .driver()
+        .send(Command::Off, WITHIN)
+        .await
+        .expect_err("failed");
+    let under = bmc(answers("Running", 202), []);
+    under.instead(
+        "GET /redfish/v1/TaskService/Tasks/7",
+        [document(task("Completed"))],
+    );
+    assert_eq!(
+        under.driver().send(Command::Off, WITHIN).await,
+        Ok(Answer::Accepted)
+    );
+    assert_eq!(looks(&under), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_failed_is_over() {
+    for state in ["Exception", "Killed", "Cancelled"] {
+        let bmc = bmc(accepted(), [document(task(state))]);
+        let fault = bmc
+            .driver()
+            .send(Command::Off, WITHIN)
+            .await
+            .expect_err(state);
+        let message = format!("the BMC's task for it ended as {state}");
+        assert_eq!(fault, Fault::harmless(Class::Refused, message));
+    }
+    let bmc = bmc(accepted(), [status(409)]);
+    let fault = bmc
+        .driver()
+        .send(Command::Off, WITHIN)
+        .await
+        .expect_err("refused in the end");
+    assert_eq!((fault.class, fault.may_have_run), (Class::Refused, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_without_an_end_may_still_run() {
+    let forever = std::iter::repeat_n(document(task("Running")), 1_000);
+    let start = Instant::now();
+    let never = bmc(accepted(), forever);
+    let fault = never
+        .driver()
+        .send(Command::Off, WITHIN)
+        .await
+        .expect_err("no end");
+    assert_eq!((fault.class, fault.may_have_run), (Class::TimedOut, true));
+    assert_eq!(start.elapsed(), WITHIN);
+    assert!(looks(&never) < 10);
+    let elsewhere = with_header(status(202), "location", "https://other.example/task");
+    for (answer, look, class) in [
+        (accepted(), status(404), Class::Contradiction),
+        (accepted(), Step::Hangs, Class::TimedOut),
+        (elsewhere, status(200), Class::Contradiction),
+        (status(202), status(200), Class::Contradiction),
+    ] {
+        let bmc = bmc(answer, [look]);
+        let fault = bmc
+            .driver()
+            .send(Command::Off, WITHIN)
+            .await
+            .expect_err("unknown");
+        assert_eq!((fault.class, fault.may_have_run), (class, true), "{fault}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_ends_meanwhile_does_not_lose_the_task() {
+    let bmc = bmc(accepted(), [status(401), document(task("Completed"))]);
+    let sent = bmc
+        .driver()
+        .send(Command::Off, Duration::from_secs(5))
+        .await;
+    assert_eq!(sent, Ok(Answer::Accepted));
+    assert_eq!(bmc.open_sessions(), 2);
+}
