@@ -1,6 +1,7 @@
 //! A real Kubernetes control plane on loopback, for tests: etcd, kube-apiserver, kubectl and, where wanted,
 //! kube-controller-manager. There is no kubelet and no scheduler: a test plays those. And a real Prometheus ([`prometheus`]),
-//! a Redfish emulator ([`sushy`]).
+//! a
+//! Redfish emulator ([`sushy`]), and a BMC that speaks IPMI ([`ipmi_sim`]).
 //!
 //! It may touch: processes, loopback ports, one temporary folder for each control plane, the project's cache folder
 //! (where the programs are built once), and the folder named by `KUBEBUILDER_ASSETS`.
@@ -20,6 +21,7 @@ mod control_plane;
 mod error;
 mod flags;
 mod identity;
+pub mod ipmi_sim;
 mod kubectl;
 mod once;
 mod ports;

@@ -82,6 +82,11 @@ impl Service {
         Ok(())
     }
 
+    /// The process, where it was started.
+    pub(crate) fn child(&self) -> Option<&Child> {
+        self.process.as_ref().map(|process| &process.0)
+    }
+
     fn check_alive(&mut self) -> Result<(), Error> {
         let status = self.process.as_mut().and_then(|process| {
             let status = process.0.try_wait();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use dogwatch_core::power::Address;
 
+use crate::ipmi::{Ipmi, Target};
 use crate::redfish::{Clients, Http, Redfish};
 use crate::{Bmc, Class, Credentials, Fault};
 
@@ -50,7 +51,21 @@ pub fn connect(
             let driver = Redfish::over(Arc::new(exchange), address, credentials.clone())?;
             Ok(Arc::new(driver))
         }
-        Address::Ipmi { .. } => Err(Fault::harmless(Class::Unsupported, "no IPMI yet")),
+        Address::Ipmi {
+            host,
+            port,
+            privilege,
+            cipher_suite,
+        } => {
+            let target = Target {
+                host: host.clone(),
+                port: *port,
+                privilege: privilege.clone(),
+                cipher_suite: *cipher_suite,
+            };
+            let driver = Ipmi::new(&options.ipmitool, target, credentials)?;
+            Ok(Arc::new(driver))
+        }
         Address::Fence { .. } => Err(Fault::harmless(Class::Unsupported, "no fence agents yet")),
     }
 }

@@ -12,7 +12,9 @@
 //!
 //! Source: specification §3.3.
 
+mod child;
 mod connect;
+pub mod ipmi;
 pub mod redfish;
 mod secret;
 

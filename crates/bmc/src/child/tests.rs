@@ -1,0 +1,153 @@
+use std::fs;
+use std::time::Instant;
+
+use rustix::process::test_kill_process;
+
+use super::*;
+
+fn sh<'a>(script: &'a [&'a str]) -> Call<'a> {
+    Call {
+        program: Path::new("/bin/sh"),
+        arguments: script,
+        input: "",
+    }
+}
+
+/// Waits for the process whose number the file will hold to be there, or to be gone.
+async fn process(file: &Path, alive: bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let is_alive = || {
+        let number: i32 = fs::read_to_string(file).ok()?.trim().parse().ok()?;
+        // A killed one whose parent is gone as well may stay a zombie for a moment, or for good where
+        // nobody reaps: it runs no more.
+        let state = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        let is_zombie = state.contains(") Z ");
+        Some(!is_zombie && test_kill_process(Pid::from_raw(number)?).is_ok())
+    };
+    while is_alive() != Some(alive) {
+        assert!(Instant::now() < deadline, "not within 20 s: alive {alive}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_it_says_and_how_it_ends_is_told_and_its_input_is_read() {
+    let call = Call {
+        input: "sekret16\n",
+        ..sh(&["-c", "read word; echo got $word; echo no >&2; exit 3"])
+    };
+    let ended = run(&call, Duration::from_secs(20)).await.unwrap();
+    assert_eq!(ended.code, Some(3));
+    assert_eq!(
+        (ended.stdout.as_str(), ended.stderr.as_str()),
+        ("got sekret16\n", "no\n")
+    );
+}
+
+#[tokio::test]
+async fn a_process_that_reads_nothing_is_no_failure() {
+    let long = "x".repeat(1 << 20);
+    let call = Call {
+        input: &long,
+        ..sh(&["-c", "exit 2"])
+    };
+    let ended = run(&call, Duration::from_secs(20)).await.unwrap();
+    assert_eq!(ended.code, Some(2));
+}
+
+#[tokio::test]
+async fn past_its_deadline_the_whole_group_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("grandchild");
+    let script = format!("sleep 600 & echo $! > {}; sleep 600", file.display());
+    let began = Instant::now();
+    let failure = run(&sh(&["-c", &script]), Duration::from_millis(500))
+        .await
+        .unwrap_err();
+    assert!(matches!(failure, Failure::TimedOut(..)), "{failure}");
+    assert!(began.elapsed() < Duration::from_secs(10));
+    process(&file, false).await;
+}
+
+#[tokio::test]
+async fn who_stops_waiting_kills_the_whole_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("grandchild");
+    let script = format!("sleep 600 & echo $! > {}; sleep 600", file.display());
+    let waiting = tokio::spawn(async move {
+        let _ = run(&sh(&["-c", &script]), Duration::from_mins(10)).await;
+    });
+    process(&file, true).await;
+    waiting.abort();
+    process(&file, false).await;
+}
+
+#[tokio::test]
+async fn what_a_process_leaves_running_ends_with_it_and_keeps_nobody_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("grandchild");
+    let script = format!("sleep 600 & echo $! > {}; echo done", file.display());
+    let ended = run(&sh(&["-c", &script]), Duration::from_secs(20))
+        .await
+        .unwrap();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "done\n"));
+    process(&file, false).await;
+}
+
+#[tokio::test]
+async fn who_prints_without_end_is_killed() {
+    let failure = run(&sh(&["-c", "exec yes"]), Duration::from_secs(20))
+        .await
+        .unwrap_err();
+    assert!(matches!(failure, Failure::TooMuch(_)), "{failure}");
+}
+
+#[tokio::test]
+async fn of_our_environment_only_the_search_path_is_handed_on() {
+    let call = Call {
+        program: Path::new("env"),
+        arguments: &[],
+        input: "",
+    };
+    let ended = run(&call, Duration::from_secs(20)).await.unwrap();
+    let mut names: Vec<_> = ended
+        .stdout
+        .lines()
+        .filter_map(|line| Some(line.split_once('=')?.0))
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["LANG", "PATH"]);
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_named() {
+    let call = Call {
+        program: Path::new("/nowhere/fence_none"),
+        arguments: &[],
+        input: "",
+    };
+    let fault = Fault::from(run(&call, Duration::from_secs(20)).await.unwrap_err());
+    assert_eq!(fault.class, Class::Unsupported);
+    assert!(!fault.may_have_run);
+    assert_eq!(
+        fault.message,
+        "fence_none is not installed where the controller runs"
+    );
+}
+
+#[test]
+fn its_last_words_are_short_and_without_the_secret() {
+    let long = "x".repeat(500);
+    for (text, said_is) in [
+        ("one\ntwo  \n\n", "two"),
+        (
+            "login of admin with sekret16 failed",
+            "login of admin with *** failed",
+        ),
+        ("bell\u{7}", "bell"),
+        ("", "nothing"),
+        (long.as_str(), &long[..SAID_LIMIT]),
+    ] {
+        assert_eq!(said(text.lines(), "sekret16"), said_is);
+    }
+}

@@ -1,0 +1,242 @@
+//! The IPMI driver and a real BMC: OpenIPMI's `ipmi_sim` over its real protocol, by the real `ipmitool`.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::fs;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dogwatch_bmc::{
+    About, Answer, Bmc, Class, Command, Credentials, Fault, Options, Password, Reading, connect,
+};
+use dogwatch_core::power::Address;
+use dogwatch_testbed::ipmi_sim::{Chassis, IpmiSim, PASSWORD, READER, USERNAME};
+
+const WITHIN: Duration = Duration::from_secs(10);
+const ALL: [Command; 3] = [Command::On, Command::SoftOff, Command::Off];
+
+fn driver_as(address: &str, username: &str, password: &str) -> Arc<dyn Bmc> {
+    let credentials = Credentials {
+        username: username.to_owned(),
+        password: Password::new(password),
+        ca: None,
+    };
+    let address = Address::parse(address).unwrap();
+    connect(&address, &credentials, true, &Options::default()).unwrap()
+}
+
+fn driver(address: &str) -> Arc<dyn Bmc> {
+    driver_as(address, USERNAME, PASSWORD)
+}
+
+#[tokio::test]
+async fn power_goes_on_and_off_and_is_read() {
+    let sim = IpmiSim::start(false).await.unwrap();
+    let bmc = driver(&sim.address());
+    assert_eq!(bmc.read(WITHIN).await, Ok(Reading::Off));
+    for (command, reading) in [
+        (Command::On, Reading::On),
+        (Command::SoftOff, Reading::Off),
+        (Command::On, Reading::On),
+        (Command::Off, Reading::Off),
+        // It is off already.
+        (Command::Off, Reading::Off),
+    ] {
+        assert_eq!(
+            bmc.send(command, WITHIN).await,
+            Ok(Answer::Accepted),
+            "{command}"
+        );
+        assert_eq!(bmc.read(WITHIN).await, Ok(reading), "{command}");
+        assert_eq!(sim.is_on().unwrap(), reading == Reading::On);
+    }
+    assert_eq!(
+        sim.commands().unwrap(),
+        ["power 1", "shutdown 1", "power 1", "power 0", "power 0"]
+    );
+}
+
+#[tokio::test]
+async fn a_command_that_is_taken_proves_nothing() {
+    let sim = IpmiSim::start(true).await.unwrap();
+    let bmc = driver(&sim.address());
+    sim.set(Chassis::IgnoresSoft).unwrap();
+    assert_eq!(
+        bmc.send(Command::SoftOff, WITHIN).await,
+        Ok(Answer::Accepted)
+    );
+    assert_eq!(bmc.read(WITHIN).await, Ok(Reading::On));
+    sim.set(Chassis::IgnoresAll).unwrap();
+    assert_eq!(bmc.send(Command::Off, WITHIN).await, Ok(Answer::Accepted));
+    assert_eq!(bmc.read(WITHIN).await, Ok(Reading::On));
+}
+
+#[tokio::test]
+async fn about_tells_uuid_and_product_and_changes_nothing() {
+    let sim = IpmiSim::start(true).await.unwrap();
+    let about = driver(&sim.address()).about(WITHIN).await.unwrap();
+    assert_eq!(
+        about,
+        About {
+            system_uuid: Some("4c4c4544-0047-4b10-8031-b5c04f4e4833".to_owned()),
+            commands: ALL.to_vec(),
+            product: Some("MontaVista Software, Inc.".to_owned()),
+        }
+    );
+    assert_eq!(sim.commands().unwrap(), [""; 0]);
+}
+
+/// What `ipmi_sim` says to a request, with the chassis and the credentials as given.
+async fn faults(chassis: Chassis, username: &str, password: &str, query: &str) -> [Fault; 2] {
+    let sim = IpmiSim::start(false).await.unwrap();
+    sim.set(chassis).unwrap();
+    let bmc = driver_as(&format!("{}{query}", sim.address()), username, password);
+    let read = bmc.read(WITHIN).await.unwrap_err();
+    let sent = bmc.send(Command::Off, WITHIN).await.unwrap_err();
+    for fault in [&read, &sent] {
+        assert!(!fault.message.contains(PASSWORD), "{fault}");
+    }
+    [read, sent]
+}
+
+#[tokio::test]
+async fn a_wrong_password_and_a_wrong_user_are_told_apart_from_a_dead_bmc() {
+    for (username, password) in [(USERNAME, "wrong"), ("nobody", PASSWORD)] {
+        let faults = faults(Chassis::Sound, username, password, "").await;
+        for fault in faults {
+            assert_eq!(fault.class, Class::WrongCredentials, "{fault}");
+            assert!(!fault.may_have_run, "{fault}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_bmc_that_fails_inside_is_never_off() {
+    let [read, sent] = faults(Chassis::Fails, USERNAME, PASSWORD, "?ciphersuite=3").await;
+    assert_eq!(read.class, Class::Refused, "{read}");
+    assert!(read.message.contains("0xff"), "{read}");
+    assert!(sent.may_have_run, "the BMC does not say: {sent}");
+    let sim = IpmiSim::start(false).await.unwrap();
+    sim.set(Chassis::Garbage).unwrap();
+    let read = driver(&sim.address()).read(WITHIN).await.unwrap_err();
+    assert_eq!(read.class, Class::Refused, "{read}");
+}
+
+#[tokio::test]
+async fn a_cipher_suite_that_the_bmc_has_not_is_named() {
+    let faults = faults(Chassis::Sound, USERNAME, PASSWORD, "?ciphersuite=17").await;
+    for fault in faults {
+        assert_eq!(fault.class, Class::Refused, "{fault}");
+        assert!(fault.message.contains("?ciphersuite=NUMBER"), "{fault}");
+        assert!(!fault.may_have_run, "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_switch_is_told_so_and_nothing_runs() {
+    let sim = IpmiSim::start(true).await.unwrap();
+    let address = format!("{}?ciphersuite=3&privilegelevel=USER", sim.address());
+    let bmc = driver_as(&address, READER, PASSWORD);
+    assert_eq!(bmc.read(WITHIN).await, Ok(Reading::On));
+    let fault = bmc.send(Command::Off, WITHIN).await.unwrap_err();
+    assert_eq!(
+        (fault.class, fault.may_have_run),
+        (Class::Unsupported, false),
+        "{fault}"
+    );
+    // A check tells it before it is needed.
+    assert_eq!(bmc.about(WITHIN).await.unwrap_err(), fault);
+    assert_eq!(sim.commands().unwrap(), [""; 0]);
+}
+
+#[tokio::test]
+async fn where_nobody_listens_it_is_unreachable_and_nothing_ran() {
+    let port = UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    for address in [
+        format!("ipmi://127.0.0.1:{port}"),
+        "ipmi://bmc.invalid".to_owned(),
+    ] {
+        let bmc = driver(&address);
+        let fault = bmc.read(WITHIN).await.unwrap_err();
+        assert_eq!(fault.class, Class::Unreachable, "{address}: {fault}");
+        let fault = bmc.send(Command::Off, WITHIN).await.unwrap_err();
+        assert_eq!(fault.class, Class::Unreachable, "{address}: {fault}");
+        assert!(!fault.may_have_run, "{address}: {fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_silent_port_is_unreachable_within_the_deadline() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let bmc = driver(&format!("ipmi://{}", silent.local_addr().unwrap()));
+    let began = Instant::now();
+    let fault = bmc.read(WITHIN).await.unwrap_err();
+    assert_eq!(fault.class, Class::Unreachable, "{fault}");
+    assert!(fault.message.contains("hangs"), "{fault}");
+    assert!(began.elapsed() < WITHIN);
+}
+
+#[tokio::test]
+async fn a_bmc_that_hangs_is_left_at_the_deadline_and_may_have_run_the_command() {
+    let sim = IpmiSim::start(false).await.unwrap();
+    let bmc = driver(&sim.address());
+    assert_eq!(bmc.read(WITHIN).await, Ok(Reading::Off));
+    sim.set(Chassis::Hangs).unwrap();
+    let began = Instant::now();
+    let within = Duration::from_millis(1500);
+    let fault = bmc.send(Command::Off, within).await.unwrap_err();
+    assert_eq!(
+        (fault.class, fault.may_have_run),
+        (Class::TimedOut, true),
+        "{fault}"
+    );
+    let fault = bmc.read(within).await.unwrap_err();
+    assert!(
+        matches!(fault.class, Class::TimedOut | Class::Unreachable),
+        "{fault}"
+    );
+    assert!(began.elapsed() < 2 * within + Duration::from_secs(3));
+}
+
+/// Everything that any process on this machine shows of itself to others.
+fn command_lines() -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        text.push_str(&String::from_utf8_lossy(&line).replace('\0', " "));
+        text.push('\n');
+    }
+    text
+}
+
+#[tokio::test]
+async fn the_password_is_on_no_command_line_and_in_no_environment() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let secret = "on-no-command-line";
+    let bmc = driver_as(&format!("ipmi://127.0.0.1:{port}"), USERNAME, secret);
+    let reading = tokio::spawn(async move { bmc.read(WITHIN).await });
+    // It waits for an answer for seconds, and is looked at meanwhile.
+    let deadline = Instant::now() + WITHIN;
+    let ours = format!(" -p {port} ");
+    let line = loop {
+        let all = command_lines();
+        if let Some(line) = all.lines().find(|line| line.contains(&ours)) {
+            break line.to_owned();
+        }
+        assert!(Instant::now() < deadline, "ipmitool was not seen");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    };
+    assert!(line.starts_with("ipmitool "), "{line}");
+    assert!(!command_lines().contains(secret));
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&environment).contains(secret));
+    }
+    reading.abort();
+}
