@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_bmc::{Answer, Bmc, Class, Command, Reading};
+use futures::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
 /// The drivers of one kind, each with another counterpart.
@@ -130,18 +131,18 @@ async fn nothing_there_is_said_within_the_deadline(devices: &Devices) {
     }
 }
 
+/// All at once: the rows after this one would wait six deadlines.
 async fn silence_ends_at_the_deadline(devices: &Devices) {
-    let fault = ends(devices, devices.silent.read(devices.within)).await;
-    let fault = fault.expect_err("a reading of silence");
+    let Devices { silent, within, .. } = devices;
+    let read = ends(devices, silent.read(*within));
+    let about = ends(devices, silent.about(*within));
+    let sends = ALL.map(|command| ends(devices, silent.send(command, *within)));
+    let close = ends(devices, silent.close(*within));
+    let (read, about, sent, ()) = futures::join!(read, about, join_all(sends), close);
+    let fault = read.expect_err("a reading of silence");
     assert!(DEAD.contains(&fault.class), "{fault:?}");
-    for command in ALL {
-        let sent = ends(devices, devices.silent.send(command, devices.within)).await;
-        sent.expect_err("silence takes no command");
-    }
-    ends(devices, devices.silent.about(devices.within))
-        .await
-        .expect_err("silence");
-    ends(devices, devices.silent.close(devices.within)).await;
+    about.expect_err("silence says nothing of itself");
+    assert!(sent.iter().all(Result::is_err), "{sent:?}");
 }
 
 async fn send(devices: &Devices, command: Command) {
