@@ -36,6 +36,11 @@ const GENERATED: &[Generated] = &[
         make: || manifest(&dogwatch_api::reboot_policy::crd()),
     },
     Generated {
+        path: "deploy/crds/rebootschedules.yaml",
+        place: Place::File,
+        make: || manifest(&dogwatch_api::reboot_schedule::crd()),
+    },
+    Generated {
         path: "deploy/crds-hosts/baremetalhosts.yaml",
         place: Place::File,
         make: || manifest(&dogwatch_api::bare_metal_host::crd()),

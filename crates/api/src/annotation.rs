@@ -18,6 +18,9 @@ pub const KEEP_CORDONED: &str = "dogwatch.dev/keep-cordoned";
 pub const ESCALATED: &str = "dogwatch.dev/escalated";
 /// On a BareMetalHost: the Node that it carries. Source: specification §4.1.
 pub const NODE: &str = "dogwatch.dev/node";
+/// On a Node or a BareMetalHost: by schedule the newest occurrence that has asked it to reboot (JSON).
+/// It outlives the request, so that nobody is asked twice. Source: specification §5.
+pub const SCHEDULED: &str = "dogwatch.dev/scheduled";
 /// On a BareMetalHost: reboot it, once. Source: metal3; specification §3.2.
 pub const METAL3_REBOOT: &str = "reboot.metal3.io";
 /// On a Lease: the holder's record (JSON), owned by the holder's own field manager.

@@ -12,6 +12,7 @@ pub mod event;
 pub mod label;
 pub mod lease;
 pub mod reboot_policy;
+pub mod reboot_schedule;
 mod schema_words;
 
 /// The namespace Dogwatch's own objects live in, unless a flag says otherwise.

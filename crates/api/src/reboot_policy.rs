@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 mod crd;
 mod name;
-mod schema;
+pub(crate) mod schema;
 mod spec;
 mod status;
 #[cfg(test)]

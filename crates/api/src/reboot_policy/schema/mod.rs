@@ -5,10 +5,10 @@
 //! names the field before it.
 
 mod gate;
-mod selector;
+pub(crate) mod selector;
 mod spec;
 mod status;
-mod window;
+pub(crate) mod window;
 
 use serde_json::{Value, json};
 

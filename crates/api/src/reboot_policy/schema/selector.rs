@@ -19,7 +19,7 @@ pub(super) fn key(description: &str) -> Value {
 }
 
 /// A `metav1.LabelSelector`; `{}` selects everything.
-pub(super) fn selector(description: &str) -> Value {
+pub(crate) fn selector(description: &str) -> Value {
     object(
         description,
         &[],

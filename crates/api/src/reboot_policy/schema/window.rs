@@ -5,34 +5,14 @@ use serde_json::{Value, json};
 use super::words::{formed, object, one_of, rule, ruled, set, text, with};
 
 pub(super) fn window() -> Value {
-    let day = one_of("A day.", &["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]);
-    let date = formed(
-        "A date.",
-        10,
-        r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
-        "write a date like 2026-12-24",
-    );
     let window = object(
         "A part of some days. The day is that of the start.",
         &[],
         [
-            (
-                "days",
-                set(
-                    "The days on which it starts. Default: every day.",
-                    1,
-                    7,
-                    &day,
-                ),
-            ),
+            ("days", days()),
             (
                 "start",
-                formed(
-                    "When it starts, like 22:00. Default, with end: the whole day.",
-                    5,
-                    "^([01][0-9]|2[0-3]):[0-5][0-9]$",
-                    "write a time of day like 22:00",
-                ),
+                start("When it starts, like 22:00. Default, with end: the whole day."),
             ),
             (
                 "end",
@@ -46,10 +26,7 @@ pub(super) fn window() -> Value {
             ),
             ("timeZone", time_zone()),
             ("rrule", rrule()),
-            (
-                "excludedDates",
-                set("Dates on which it does not start.", 1, 128, &date),
-            ),
+            ("excludedDates", excluded_dates()),
         ],
     );
     ruled(
@@ -67,7 +44,40 @@ pub(super) fn window() -> Value {
     )
 }
 
-fn time_zone() -> Value {
+/// Days of the week.
+pub(crate) fn days() -> Value {
+    let day = one_of("A day.", &["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]);
+    set(
+        "The days on which it starts. Default: every day.",
+        1,
+        7,
+        &day,
+    )
+}
+
+/// A time of day.
+pub(crate) fn start(description: &str) -> Value {
+    formed(
+        description,
+        5,
+        "^([01][0-9]|2[0-3]):[0-5][0-9]$",
+        "write a time of day like 22:00",
+    )
+}
+
+/// Dates that are left out.
+pub(crate) fn excluded_dates() -> Value {
+    let date = formed(
+        "A date.",
+        10,
+        r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
+        "write a date like 2026-12-24",
+    );
+    set("Dates on which it does not start.", 1, 128, &date)
+}
+
+/// A time zone's name.
+pub(crate) fn time_zone() -> Value {
     formed(
         "Whose clock, as an IANA name like Europe/Berlin. Default: UTC.",
         64,
@@ -76,7 +86,8 @@ fn time_zone() -> Value {
     )
 }
 
-fn rrule() -> Value {
+/// A rule of RFC 5545.
+pub(crate) fn rrule() -> Value {
     let days = r"self.matches(r'(?i)^\s*(DTSTART[^\n]*\n\s*)?(RRULE:)?([^\n]*;)?FREQ=(DAILY|WEEKLY|MONTHLY|YEARLY)(;[^\n]*)?\s*$')";
     ruled(
         text(
