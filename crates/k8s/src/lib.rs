@@ -15,6 +15,7 @@ pub mod error;
 mod event;
 pub mod fleet;
 pub mod heal;
+pub mod host;
 pub mod kured;
 pub mod leader;
 pub mod lock;

@@ -20,8 +20,10 @@ mod bmc;
 mod config;
 mod decide;
 mod host;
+mod operator;
 pub mod reason;
 mod seen;
+mod sharing;
 
 pub use address::{Address, BadAddress, Endpoint, Vendor};
 pub use bmc::{About, Answer, Class, Command, Cost, Fault, Reading, together};
@@ -30,4 +32,6 @@ pub use decide::{Action, Decision, Look, StatusWrite, decide};
 pub use host::{
     Device, Done, End, HISTORY, Host, HostName, HostStatus, Intention, Level, PowerStatus, State,
 };
+pub use operator::{OperatorLease, Operators};
 pub use seen::{Access, Check, Memory, Need, Owner, Read, Seen, Sent};
+pub use sharing::Sharing;

@@ -128,8 +128,30 @@ fn command() -> Value {
             ("id", said("PROCESS/NUMBER, never twice the same.")),
             ("command", what()),
             ("level", count("On which level, from 0.")),
+            (
+                "target",
+                said("A digest of that level's devices: another BMC's answer proves nothing."),
+            ),
+            (
+                "since",
+                time("When the first command of this need was decided."),
+            ),
             ("at", time("When it was decided.")),
-            ("attempt", count("The how-manieth, from 1.")),
+            (
+                "attempt",
+                count("The how-manieth of its kind on its level, from 1."),
+            ),
+            (
+                "before",
+                count("How many commands of this need went before."),
+            ),
+            (
+                "afterUnknown",
+                json!({
+                    "type": "boolean",
+                    "description": "Whether the BMC could still run an earlier command then.",
+                }),
+            ),
             ("why", said("Why, in one word.")),
             (
                 "end",

@@ -1,0 +1,116 @@
+//! The Secret with a BMC's user and password.
+
+use std::fmt;
+
+use dogwatch_core::name::NodeName;
+use dogwatch_core::power::reason;
+use k8s_openapi::api::core::v1::Secret as SecretObject;
+use kube::{Api, Client, ResourceExt as _};
+
+use crate::error::{Error, Kind, ask};
+
+/// What a Secret holds. `Debug` shows no password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// `username`, without white space around it.
+    pub username: String,
+    /// `password`, without white space around it.
+    pub password: String,
+    /// `ca.crt`, PEM: whom the BMC's certificate must be from.
+    pub ca: Option<Vec<u8>>,
+    /// UID and resourceVersion: equal only while it is the same Secret, unchanged.
+    pub version: String,
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret")
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why there are no credentials.
+#[derive(Debug)]
+pub enum SecretTrouble {
+    /// A person has to do something.
+    Missing {
+        /// `SecretNotFound`, `SecretIncomplete` or `SecretForbidden`.
+        reason: &'static str,
+        /// What is wrong and what to do, without any secret.
+        message: String,
+    },
+    /// It could not be read now; that passes.
+    NotNow(Error),
+}
+
+pub(super) async fn read(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+) -> Result<Secret, SecretTrouble> {
+    // The name becomes a part of a path; a Secret is called as a Node can be.
+    if NodeName::new(name).is_err() {
+        let message = "what credentialsName says is no name of a Secret: correct it".to_owned();
+        return Err(missing(reason::NO_SECRET, message));
+    }
+    let secrets: Api<SecretObject> = Api::namespaced(client.clone(), namespace);
+    match ask(secrets.get(name)).await {
+        Ok(object) => taken(&object),
+        Err(error) => Err(refused(error, namespace, name)),
+    }
+}
+
+fn refused(error: Error, namespace: &str, name: &str) -> SecretTrouble {
+    match (error.kind(), &error) {
+        (Kind::NotFound, _) => missing(
+            reason::NO_SECRET,
+            format!("there is no Secret {namespace}/{name}: make it, with username and password"),
+        ),
+        // 401 is our own token's trouble, which passes.
+        (Kind::Forbidden, Error::Answer(status)) if status.code == 403 => missing(
+            reason::SECRET_FORBIDDEN,
+            format!(
+                "the controller may not read Secret {namespace}/{name}: give it a Role in {namespace}, as \
+                 deploy/hosts does"
+            ),
+        ),
+        (_, _) => SecretTrouble::NotNow(error),
+    }
+}
+
+fn taken(object: &SecretObject) -> Result<Secret, SecretTrouble> {
+    let said = |key: &str| {
+        let bytes = &object.data.as_ref()?.get(key)?.0;
+        let text = std::str::from_utf8(bytes).ok()?.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    };
+    let (username, password) = (said("username"), said("password"));
+    let lacks: Vec<&str> = [("username", &username), ("password", &password)]
+        .into_iter()
+        .filter_map(|(key, value)| value.is_none().then_some(key))
+        .collect();
+    let (Some(username), Some(password)) = (username, password) else {
+        let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+        let message = format!(
+            "Secret {namespace}/{name} has no {}, or it is empty or no text: correct it",
+            lacks.join(" and no ")
+        );
+        return Err(missing(reason::BAD_SECRET, message));
+    };
+    let ca = object.data.as_ref().and_then(|data| data.get("ca.crt"));
+    let (uid, version) = (
+        object.uid().unwrap_or_default(),
+        object.resource_version().unwrap_or_default(),
+    );
+    Ok(Secret {
+        username,
+        password,
+        ca: ca.map(|bytes| bytes.0.clone()).filter(|ca| !ca.is_empty()),
+        version: format!("{uid}/{version}"),
+    })
+}
+
+fn missing(reason: &'static str, message: String) -> SecretTrouble {
+    SecretTrouble::Missing { reason, message }
+}
