@@ -6,6 +6,7 @@
 //! bytes.
 
 pub mod api;
+pub mod bmc;
 pub mod chronicle;
 pub mod clock;
 pub mod demo;

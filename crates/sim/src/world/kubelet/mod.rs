@@ -11,7 +11,9 @@ mod duty;
 mod machine;
 mod objects;
 mod run;
+mod seat;
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use dogwatch_core::name::{BootId, NodeName};
@@ -20,6 +22,7 @@ use tokio::sync::{mpsc, watch};
 
 pub use config::{Heartbeat, KubeletConfig, PodSource};
 
+use crate::bmc::Machine;
 use crate::seed::Stream;
 use crate::world::Actor;
 
@@ -76,11 +79,14 @@ impl Kubelet {
         let (commands, inbox) = mpsc::unbounded_channel();
         let (power, seen) = watch::channel(Power::On(boot.clone()));
         let node = config.node.clone();
+        let system_uuid = identity.system_uuid.clone();
         let shell = run::Shell::new(client, config, identity, stream, power);
         KubeletHandle {
             node,
+            system_uuid,
             commands,
             power: seen,
+            seat: OnceLock::new(),
             _actor: Actor::spawn(shell.run(boot, inbox)),
         }
     }
@@ -90,8 +96,10 @@ impl Kubelet {
 #[derive(Debug)]
 pub struct KubeletHandle {
     node: NodeName,
+    system_uuid: String,
     commands: mpsc::UnboundedSender<Command>,
     power: watch::Receiver<Power>,
+    seat: OnceLock<(Machine, Actor)>,
     _actor: Actor,
 }
 
@@ -99,6 +107,30 @@ impl KubeletHandle {
     /// Its Node's name.
     pub fn node(&self) -> &NodeName {
         &self.node
+    }
+
+    /// The UUID of its machine, as its Node has it.
+    pub fn system_uuid(&self) -> &str {
+        &self.system_uuid
+    }
+
+    /// Puts it on this machine: it lives while processes of the machine live, in the machine's boots,
+    /// and what this handle is told is done to the machine. Once; a second machine is not looked at.
+    pub fn sit_on(&self, machine: Machine) {
+        let boot = match &*self.power.borrow() {
+            Power::On(boot) => Some(boot.clone()),
+            Power::Off => None,
+        };
+        let sit = || {
+            let follows = seat::follow(machine.watch(), boot, self.commands.clone());
+            (machine, Actor::spawn(follows))
+        };
+        self.seat.get_or_init(sit);
+    }
+
+    /// The machine that it was put on.
+    pub fn machine(&self) -> Option<&Machine> {
+        self.seat.get().map(|(machine, _)| machine)
     }
 
     /// Stops the machine where it stands: no call is made any more, its objects stay as they are.
@@ -127,6 +159,9 @@ impl KubeletHandle {
     }
 
     fn tell(&self, command: Command) {
+        if let Some(machine) = self.machine() {
+            return seat::pass_on(command, machine);
+        }
         // The receiver is gone only once the runtime shuts down, and then nothing runs any more.
         let _ = self.commands.send(command);
     }
