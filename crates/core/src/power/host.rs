@@ -45,7 +45,8 @@ pub struct Host {
     pub resource_version: String,
     /// It is being deleted.
     pub deleting: bool,
-    /// All its annotations.
+    /// Those of its annotations that power is about: `reboot.metal3.io…`, metal3's `paused` and
+    /// `detached`, and `dogwatch.dev/…`. Others can be large, and are not kept.
     pub annotations: BTreeMap<String, String>,
     /// `spec.online`.
     pub online: bool,
@@ -90,7 +91,7 @@ pub struct HostStatus {
     pub pending_reboot_since: Option<Timestamp>,
     /// `status.power`.
     pub power: PowerStatus,
-    /// `status.conditions` of our types; other people's are not here and stay.
+    /// `status.conditions`. Other people's are among them and stay as they are.
     pub conditions: Vec<Condition>,
 }
 

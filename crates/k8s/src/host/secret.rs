@@ -114,3 +114,60 @@ fn taken(object: &SecretObject) -> Result<Secret, SecretTrouble> {
 fn missing(reason: &'static str, message: String) -> SecretTrouble {
     SecretTrouble::Missing { reason, message }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(data: &serde_json::Value) -> Result<Secret, SecretTrouble> {
+        let object = json!({ "metadata": { "namespace": "site", "name": "bmc", "uid": "u",
+            "resourceVersion": "3" }, "data": data });
+        taken(&serde_json::from_value(object).unwrap())
+    }
+
+    const ADMIN: &str = "IGFkbWluCg=="; // " admin\n"
+    const PASSWORD: &str = "aHVudGVyMgo="; // "hunter2\n"
+    const BLANK: &str = "IAo=";
+    const BYTES: &str = "//8=";
+
+    #[test]
+    fn user_and_password_are_read_without_white_space_around_them_and_not_shown() {
+        let secret = read(&json!({ "username": ADMIN, "password": PASSWORD })).unwrap();
+        assert_eq!((&*secret.username, &*secret.password), ("admin", "hunter2"));
+        assert_eq!((secret.ca.as_ref(), &*secret.version), (None, "u/3"));
+        let shown = format!("{secret:?}");
+        assert!(
+            !shown.contains("hunter2") && !shown.contains("admin"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn half_a_secret_is_none_and_the_missing_half_is_named() {
+        for (data, lacks) in [
+            (json!(null), "no username and no password"),
+            (json!({}), "no username and no password"),
+            (json!({ "username": ADMIN }), "no password"),
+            (json!({ "password": PASSWORD }), "no username"),
+            (json!({ "username": ADMIN, "password": "" }), "no password"),
+            (
+                json!({ "username": ADMIN, "password": BLANK }),
+                "no password",
+            ),
+            (
+                json!({ "username": BYTES, "password": PASSWORD }),
+                "no username",
+            ),
+        ] {
+            let Err(SecretTrouble::Missing { reason, message }) = read(&data) else {
+                panic!("{data}");
+            };
+            assert_eq!(reason, reason::BAD_SECRET);
+            assert!(
+                message.contains(lacks) && !message.contains("hunter2"),
+                "{message}"
+            );
+        }
+    }
+}
