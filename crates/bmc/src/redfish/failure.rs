@@ -35,12 +35,28 @@ fn never_connected(error: &reqwest::Error, cause: &str) -> Fault {
         let message = "no connection in time: nothing there, or a BMC that hangs";
         return Fault::harmless(Class::Unreachable, message);
     }
-    let is_tls = chain(error).any(<dyn Error>::is::<native_tls::Error>);
-    if is_tls {
-        Fault::harmless(Class::Tls, format!("TLS failed: {cause}"))
-    } else {
-        Fault::harmless(Class::Unreachable, format!("no connection: {cause}"))
+    let tls = chain(error).find(|cause| cause.is::<native_tls::Error>());
+    match tls {
+        Some(tls) => Fault::harmless(
+            Class::Tls,
+            format!("TLS failed: {}", said(&tls.to_string())),
+        ),
+        None => Fault::harmless(Class::Unreachable, format!("no connection: {cause}")),
     }
+}
+
+/// What OpenSSL says, without its place in the source: `error:0A000086:SSL routines:FUNCTION:certificate
+/// verify failed:FILE:LINE: (self-signed certificate)`.
+fn said(text: &str) -> String {
+    let reason = text
+        .starts_with("error:")
+        .then(|| text.split(':').nth(4))
+        .flatten();
+    let Some(reason) = reason else {
+        return text.to_owned();
+    };
+    let verdict = text.rfind(" (").map_or("", |at| &text[at..]);
+    format!("{reason}{verdict}")
 }
 
 /// Whether the other side went away: mostly before it took the request in, but nobody knows.
@@ -74,4 +90,22 @@ fn chain<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn Error +
         (*error).source()
     };
     std::iter::successors(Some(first), next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::said;
+
+    #[test]
+    fn openssl_is_quoted_without_its_source() {
+        let place = "tls_post_process_server_certificate";
+        let text = format!("error:0A000086:SSL routines:{place}:certificate verify failed:a.c:21:");
+        assert_eq!(said(&text), "certificate verify failed");
+        let verdict = format!("{text} (self-signed certificate)");
+        assert_eq!(
+            said(&verdict),
+            "certificate verify failed (self-signed certificate)"
+        );
+        assert_eq!(said("unexpected EOF"), "unexpected EOF");
+    }
 }

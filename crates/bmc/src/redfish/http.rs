@@ -168,3 +168,36 @@ fn too_large() -> Fault {
     let message = format!("an answer of more than {} KiB", LARGEST >> 10);
     Fault::unknown_end(Class::Contradiction, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(clients: &Clients, host: usize, verify: bool) -> Http {
+        let address = Address::parse(&format!("redfish://bmc-{host}.example"));
+        let address = address.expect("an address");
+        Http::new(clients, &address, None, verify).expect("an exchange")
+    }
+
+    #[test]
+    fn drivers_share_one_client_for_each_trust_and_it_goes_with_the_last() {
+        let clients = Clients::default();
+        let held = || clients.0.lock().expect("a lock").len();
+        let exchanges = (0..100).map(|host| exchange(&clients, host, host % 2 == 0));
+        let exchanges = exchanges.collect::<Vec<_>>();
+        assert_eq!(held(), 2);
+        let first = Arc::downgrade(&exchanges[0].client);
+        drop(exchanges);
+        assert_eq!(first.strong_count(), 0);
+        let again = exchange(&clients, 1, false);
+        assert_eq!(held(), 1, "what nobody uses is forgotten");
+        drop(again);
+    }
+
+    #[test]
+    fn an_address_of_another_kind_is_none_of_ours() {
+        let address = Address::parse("ipmi://bmc.example").expect("an address");
+        let fault = Http::new(&Clients::default(), &address, None, true).err();
+        assert_eq!(fault.expect("not Redfish").class, Class::Unsupported);
+    }
+}

@@ -1,13 +1,18 @@
 //! Sessions, basic authentication, and accounts that are not locked out.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dogwatch_bmc::{Bmc, Class, Command, Reading};
-use futures::future::join_all;
+use bytes::Bytes;
+use dogwatch_bmc::redfish::{Exchange, Redfish};
+use dogwatch_bmc::{Bmc, Class, Command, Credentials, Fault, Password, Reading};
+use dogwatch_core::power::Address;
+use futures::future::{BoxFuture, join_all};
+use http::{Request, Response};
 use serde_json::{Value, json};
 use tokio::time::advance;
 
-use crate::stub::{BASIC, PASSWORD, ROOT, SESSIONS, Step, Stub, WITHIN, document, error, status};
+use crate::stub::{BASIC, PASSWORD, ROOT, Step, Stub, USER, WITHIN, document, error, status};
 
 const SYSTEM: &str = "/redfish/v1/Systems/System.Embedded.1";
 const NAMED: &str = "redfish://bmc.example/redfish/v1/Systems/System.Embedded.1";
@@ -309,46 +314,41 @@ async fn what_a_bmc_repeats_of_our_secrets_is_shown_nowhere() {
     }
 }
 
+/// Keeps what `Debug` shows of the headers.
+struct Watched(Stub, Mutex<Vec<String>>);
+
+impl Exchange for Watched {
+    fn ask(
+        &self,
+        request: Request<Bytes>,
+        within: Duration,
+    ) -> BoxFuture<'_, Result<Response<Bytes>, Fault>> {
+        let shown = format!("{:?}", request.headers());
+        self.1.lock().expect("a lock").push(shown);
+        self.0.ask(request, within)
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn debug_of_a_request_shows_no_secret() {
-    use bytes::Bytes;
-    use dogwatch_bmc::Fault;
-    use dogwatch_bmc::redfish::{Exchange, Redfish};
-    use futures::future::BoxFuture;
-    use http::{Request, Response};
-    use std::sync::{Arc, Mutex};
-
-    struct Watched(Stub, Mutex<String>);
-    impl Exchange for Watched {
-        fn ask(
-            &self,
-            request: Request<Bytes>,
-            within: Duration,
-        ) -> BoxFuture<'_, Result<Response<Bytes>, Fault>> {
-            *self.1.lock().expect("a lock") += &format!("{:?}", request.headers());
-            self.0.ask(request, within)
-        }
-    }
-    for sessions in [true, false] {
-        let bmc = Stub::plain();
-        if !sessions {
-            without_sessions(&bmc);
-        }
+    let by_session = Stub::plain();
+    let by_basic = Stub::plain();
+    without_sessions(&by_basic);
+    for bmc in [by_session, by_basic] {
         let watched = Arc::new(Watched(bmc, Mutex::default()));
-        let credentials = dogwatch_bmc::Credentials {
-            username: "admin".into(),
-            password: dogwatch_bmc::Password::new(PASSWORD),
+        let credentials = Credentials {
+            username: USER.into(),
+            password: Password::new(PASSWORD),
             ca: None,
         };
-        let address = dogwatch_core::power::Address::parse(NAMED).expect("an address");
+        let address = Address::parse(NAMED).expect("an address");
         let driver = Redfish::over(watched.clone(), &address, credentials).expect("Redfish");
         driver.read(WITHIN).await.expect("read");
-        let shown = watched.1.lock().expect("a lock").clone();
+        let shown = watched.1.lock().expect("a lock").join(" ");
         assert!(shown.contains("Sensitive"), "{shown}");
         assert!(
             !shown.contains("token-1") && !shown.contains(BASIC),
             "{shown}"
         );
     }
-    let _ = SESSIONS;
 }

@@ -18,7 +18,6 @@ pub const PASSWORD: &str = "sekret16";
 /// `admin:sekret16`.
 pub const BASIC: &str = "Basic YWRtaW46c2VrcmV0MTY=";
 pub const ROOT: &str = "/redfish/v1/";
-pub const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
 pub const WITHIN: Duration = Duration::from_secs(10);
 
 /// What is answered instead.
@@ -253,11 +252,12 @@ fn response(status: u16, headers: &[(&'static str, String)], body: &Value) -> Re
     for (name, value) in headers {
         response = response.header(*name, value);
     }
-    let body = match body {
-        Value::Null => Bytes::new(),
+    let body = match body.as_str() {
         // Not JSON, perhaps.
-        Value::String(text) => Bytes::from(text.clone()),
-        body => Bytes::from(body.to_string()),
+        Some(text) => text.to_owned(),
+        None if body.is_null() => String::new(),
+        None => body.to_string(),
     };
+    let body = Bytes::from(body);
     response.body(body).expect("a response")
 }

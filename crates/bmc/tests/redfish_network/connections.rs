@@ -1,0 +1,88 @@
+//! How many connections there are, and to whom.
+
+use std::process::Command;
+
+use dogwatch_bmc::{Options, Reading};
+
+use crate::server::{Authority, Server, Then};
+use crate::{WITHIN, address, driver};
+
+#[tokio::test]
+async fn polls_share_one_connection() {
+    let authority = Authority::new("our CA");
+    let plain = Server::http(Then::Serves).await;
+    let tls = Server::https(&authority, "127.0.0.1").await;
+    for (scheme, server) in [("redfish+http", &plain), ("redfish", &tls)] {
+        let options = Options::default();
+        let driver = driver(
+            &address(scheme, server.port),
+            Some(&authority.pem),
+            true,
+            &options,
+        );
+        let driver = driver.expect("a driver");
+        for _ in 0..5 {
+            assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+        }
+        // The first reading takes the root and the proof of the password as well.
+        assert_eq!(
+            (server.connections(), server.requests()),
+            (1, 7),
+            "{scheme}"
+        );
+    }
+}
+
+/// Where the child finds its BMC.
+const PORT: &str = "DOGWATCH_TEST_BMC_PORT";
+
+/// The child of the next test.
+#[tokio::test]
+#[ignore = "the next test runs it with an environment of its own"]
+async fn reads_its_bmc() {
+    let port = std::env::var(PORT)
+        .expect("a port")
+        .parse()
+        .expect("a port");
+    let driver = driver(
+        &address("redfish+http", port),
+        None,
+        true,
+        &Options::default(),
+    );
+    assert_eq!(
+        driver.expect("a driver").read(WITHIN).await,
+        Ok(Reading::On)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_proxy_of_the_environment_is_told_nothing() {
+    let bmc = Server::http(Then::Serves).await;
+    let proxy = Server::http(Then::Serves).await;
+    let mut child = Command::new(std::env::current_exe().expect("this program"));
+    child.args(["--exact", "connections::reads_its_bmc", "--ignored"]);
+    let url = format!("http://127.0.0.1:{}", proxy.port);
+    for name in [
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+    ] {
+        child.env(name, &url);
+    }
+    child
+        .env_remove("no_proxy")
+        .env_remove("NO_PROXY")
+        .env(PORT, bmc.port.to_string());
+    let run = tokio::task::spawn_blocking(move || child.output()).await;
+    let output = run.expect("no panic").expect("it runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    assert_eq!((bmc.connections(), proxy.connections()), (1, 0));
+}

@@ -1,0 +1,119 @@
+//! What goes wrong below HTTP.
+
+use std::time::Duration;
+
+use dogwatch_bmc::{Class, Command, Options, Reading};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+use crate::server::{Server, Then};
+use crate::{WITHIN, address, ask, driver};
+
+#[tokio::test]
+async fn each_way_to_fail_has_its_class_and_says_whether_something_was_sent() {
+    let short = Duration::from_millis(500);
+    let half = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"PowerState\": \"Off\"";
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
+    for (then, class) in [
+        (Then::Hangs(""), Class::TimedOut),
+        (
+            Then::Hangs("HTTP/1.1 200 OK\r\nContent-Le"),
+            Class::TimedOut,
+        ),
+        // A body that stalls is a timeout, though it cannot be decoded either.
+        (Then::Hangs(half), Class::TimedOut),
+        (Then::Hangs(chunked), Class::TimedOut),
+        (Then::Ends(half), Class::Contradiction),
+        (Then::Ends(chunked), Class::Contradiction),
+        (Then::Ends("SSH-2.0-dropbear\r\n"), Class::Contradiction),
+        (Then::Ends(""), Class::Unreachable),
+        (Then::Resets, Class::Unreachable),
+        (Then::Floods, Class::Contradiction),
+    ] {
+        let server = Server::http(then).await;
+        let within = if class == Class::TimedOut {
+            short
+        } else {
+            WITHIN
+        };
+        let fault = ask(&address("redfish+http", server.port), within).await;
+        let fault = fault.expect_err("a fault");
+        assert_eq!((fault.class, fault.may_have_run), (class, true), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_connection_has_sent_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    drop(listener);
+    for scheme in ["redfish", "redfish+http"] {
+        let fault = ask(&address(scheme, port), WITHIN)
+            .await
+            .expect_err("refused");
+        assert_eq!(
+            (fault.class, fault.may_have_run),
+            (Class::Unreachable, false),
+            "{fault}"
+        );
+    }
+}
+
+/// As a BMC without power: packets go nowhere. A full queue of connections does the same on loopback.
+#[tokio::test]
+async fn a_connection_that_is_never_made_has_sent_nothing_though_time_ran_out() {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket
+        .bind("127.0.0.1:0".parse().expect("an address"))
+        .expect("a port");
+    let listener = socket.listen(1).expect("listens");
+    let port = listener.local_addr().expect("an address").port();
+    let connect = || {
+        tokio::time::timeout(
+            Duration::from_millis(200),
+            TcpStream::connect(("127.0.0.1", port)),
+        )
+    };
+    let mut waiting = Vec::new();
+    while let Ok(stream) = connect().await {
+        waiting.push(stream.expect("a connection"));
+    }
+    let address = address("redfish+http", port);
+    let driver = driver(&address, None, true, &Options::default()).expect("a driver");
+    let (asked, sent) = futures::join!(ask(&address, WITHIN), driver.send(Command::Off, WITHIN));
+    for fault in [asked.map(drop), sent.map(drop)].map(|end| end.expect_err("nobody there")) {
+        assert_eq!(
+            (fault.class, fault.may_have_run),
+            (Class::Unreachable, false),
+            "{fault}"
+        );
+    }
+}
+
+/// The redirect's target would have been told user and password.
+#[tokio::test]
+async fn a_redirect_reaches_nobody() {
+    let target = Server::http(Then::Serves).await;
+    let location = format!("http://127.0.0.1:{}/redfish/v1/", target.port);
+    let answer = format!("HTTP/1.1 307 Moved\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
+    let server = Server::http(Then::Ends(Box::leak(answer.into_boxed_str()))).await;
+    let options = Options::default();
+    let driver = driver(&address("redfish+http", server.port), None, true, &options);
+    let fault = driver
+        .expect("a driver")
+        .read(WITHIN)
+        .await
+        .expect_err("a redirect");
+    assert_eq!(fault.class, Class::Contradiction);
+    assert_eq!((server.connections(), target.connections()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_small_bmc_is_read() {
+    let server = Server::http(Then::Serves).await;
+    let options = Options::default();
+    let driver = driver(&address("redfish+http", server.port), None, true, &options);
+    assert_eq!(
+        driver.expect("a driver").read(WITHIN).await,
+        Ok(Reading::On)
+    );
+}
