@@ -16,16 +16,35 @@
 //! Source: specification §3; metal3's reboot-interface design.
 
 mod address;
+mod annotations;
 mod bmc;
 mod config;
+mod confirm;
+mod context;
 mod decide;
+mod gate;
+mod hold;
 mod host;
+mod idle;
+mod off;
+mod on;
 mod operator;
+mod pending;
+mod proof;
+mod provisioning;
+mod readiness;
+mod readings;
 pub mod reason;
+mod report;
 mod seen;
 mod sharing;
+mod standing;
+mod step;
+mod target;
+mod times;
 
 pub use address::{Address, BadAddress, Endpoint, Vendor};
+pub use annotations::{REBOOT, Request, requests};
 pub use bmc::{About, Answer, Class, Command, Cost, Fault, Reading, together};
 pub use config::Config;
 pub use decide::{Action, Decision, Look, StatusWrite, decide};
@@ -33,5 +52,6 @@ pub use host::{
     Device, Done, End, HISTORY, Host, HostName, HostStatus, Intention, Level, PowerStatus, State,
 };
 pub use operator::{OperatorLease, Operators};
+pub use proof::{Moment, OffProof, proof};
 pub use seen::{Access, Check, Memory, Need, Owner, Read, Seen, Sent};
 pub use sharing::Sharing;

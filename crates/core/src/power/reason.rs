@@ -17,6 +17,8 @@ pub const REBOOT_REQUESTED: &str = "RebootRequested";
 pub const SOFT_POWER_OFF: &str = "SoftPowerOff";
 /// It did not within its time; the power is cut.
 pub const SOFT_TIMED_OUT: &str = "SoftPowerOffTimedOut";
+/// A soft power-off failed twice; the power is cut.
+pub const SOFT_FAILED: &str = "SoftPowerOffFailed";
 /// The BMC knows no soft power-off; the power is cut.
 pub const SOFT_UNSUPPORTED: &str = "SoftPowerOffUnsupported";
 /// `spec.online` is false.
@@ -43,6 +45,12 @@ pub const POWERED_ON: &str = "PoweredOn";
 pub const FOUND_ON: &str = "FoundOn";
 /// A host that must be on was found off.
 pub const FOUND_OFF: &str = "FoundOff";
+/// A level was given up for the next one.
+pub const GAVE_UP: &str = "GaveUp";
+/// Off was confirmed after a power-off.
+pub const POWERED_OFF: &str = "PoweredOff";
+/// Off was confirmed, and it was off before our power-off.
+pub const ALREADY_OFF: &str = "AlreadyOff";
 /// The first level does not do it; the next one is used.
 pub const NEXT_LEVEL: &str = "NextLevel";
 /// A command of unknown end may still be run.
@@ -53,6 +61,8 @@ pub const TAKING_OVER: &str = "TakingOver";
 pub const BACKING_OFF: &str = "BackingOff";
 /// The power is not known.
 pub const POWER_UNKNOWN: &str = "PowerUnknown";
+/// It is not known yet whether a baremetal-operator lives: nothing is done.
+pub const OWNER_UNKNOWN: &str = "OwnerNotYetKnown";
 /// A live baremetal-operator owns the host.
 pub const OTHER_CONTROLLER: &str = "OwnedByBaremetalOperator";
 /// The host is detached (metal3): nothing is done.

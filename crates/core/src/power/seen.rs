@@ -167,12 +167,13 @@ impl Memory {
         }
     }
 
-    /// The command ended.
-    pub fn ended(&mut self, how: Result<Answer, Fault>, now: Duration) {
+    /// The command of this id ended. One that is not the newest any more only leaves behind that the
+    /// BMC may still run it.
+    pub fn ended(&mut self, id: &str, how: Result<Answer, Fault>, now: Duration) {
         if how.as_ref().is_err_and(|fault| fault.may_have_run) {
             self.loose = Some(now);
         }
-        if let Some(command) = &mut self.command {
+        if let Some(command) = self.command.as_mut().filter(|newest| newest.id == id) {
             command.ended = Some((now, how));
         }
     }

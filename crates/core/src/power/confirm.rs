@@ -1,0 +1,103 @@
+//! Off, proved by two readings after an answered power-off. Source: specification §3.2, "Off is
+//! confirmed when".
+
+use std::time::Duration;
+
+use super::bmc::{Answer, Command};
+use super::context::Context;
+use super::host::Intention;
+use super::readings::{Pace, due};
+use super::step::Step;
+use super::{off, reason, times};
+use crate::condition::Status;
+use crate::decision::Severity;
+
+/// The power-off was answered at `at`: is it off?
+pub(super) fn look(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duration) {
+    let level = command.level;
+    // A command of unknown end may undo what was read before it can be run no more.
+    let since = at.max(ctx.settled_at());
+    if ctx.off_twice(level, since, ctx.config.confirm).is_some() {
+        return confirmed(ctx, step, command);
+    }
+    if !ctx.says_off(level, at) {
+        return not_off(ctx, step, command, at);
+    }
+    if ctx.now.mono < since {
+        let text = format!(
+            "off, but an earlier command of unknown end could still be run until {}",
+            ctx.second(since)
+        );
+        step.busy(reason::SETTLING, text);
+        return step.read(ctx, level, since, "the end of every command of unknown end");
+    }
+    let next = match ctx.newest_since(level, since) {
+        Some(read) => read.answered.saturating_add(ctx.config.confirm),
+        None => since,
+    };
+    let text = format!("off was read once; read again at {}", ctx.second(next));
+    step.busy(reason::CONFIRMING, text);
+    step.read(ctx, level, next, "the second reading of off");
+}
+
+fn not_off(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duration) {
+    let level = command.level;
+    let name = off::name(level);
+    if command.command == Command::SoftOff {
+        let left = ctx.config.soft.saturating_sub(ctx.spent(command));
+        let end = ctx.now.mono.saturating_add(left);
+        let text = format!(
+            "the operating system has until {} to shut down",
+            ctx.second(end)
+        );
+        step.busy(reason::SOFT_POWER_OFF, text);
+        step.wake(end, "the end of a soft power-off");
+        return step.read(
+            ctx,
+            level,
+            due(ctx, level, at, Pace::Steady),
+            "whether it shut down",
+        );
+    }
+    let patience = at.saturating_add(ctx.config.settle);
+    if ctx.now.mono >= patience {
+        return off::failed(ctx, step, command, patience, None);
+    }
+    step.busy(
+        reason::POWERING_OFF,
+        format!("{name} took a power-off; it is read until it is off"),
+    );
+    step.wake(patience, "a power-off that does not take");
+    let pace = Pace::Fast { since: at };
+    step.read(ctx, level, due(ctx, level, at, pace), "whether it is off");
+}
+
+fn confirmed(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
+    let Some(at) = times::next(&step.status, ctx.now) else {
+        return;
+    };
+    step.status.power.off_confirmed_at = Some(at);
+    let ours = ctx
+        .seen
+        .memory
+        .command
+        .as_ref()
+        .filter(|ours| ours.id == command.id);
+    let was_off =
+        ours.is_some_and(|ours| matches!(ours.ended, Some((_, Ok(Answer::AlreadyThere)))));
+    let outcome = if was_off {
+        reason::ALREADY_OFF
+    } else {
+        reason::POWERED_OFF
+    };
+    step.done(ctx, command, outcome);
+    let text = format!(
+        "off is confirmed by {}: {} was answered, and off read twice, {:?} apart",
+        off::name(command.level),
+        command.command,
+        ctx.config.confirm
+    );
+    step.event(Severity::Normal, reason::OFF_CONFIRMED, text.clone());
+    step.because(Status::True, reason::OFF_CONFIRMED, text);
+    step.is_busy = true;
+}

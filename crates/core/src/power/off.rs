@@ -1,0 +1,448 @@
+//! The way to a confirmed "off": soft, hard, the next level, and the two readings.
+//!
+//! Source: specification §3.2, "Soft first with one deadline, then hard" and "Off is confirmed when".
+
+use std::time::Duration;
+
+use super::bmc::{Class, Command, Fault, Reading};
+use super::config::Config;
+use super::context::Context;
+use super::decide::Action;
+use super::host::Intention;
+use super::readings::{Pace, due};
+use super::standing::Standing;
+use super::step::{Next, Step};
+use super::{confirm, reason};
+use crate::decision::Severity;
+
+/// The host must be off, and that is not confirmed. `why` is the need's reason, should it begin now.
+pub(super) fn drive(ctx: &Context<'_>, step: &mut Step, why: &'static str) {
+    match ctx.command() {
+        Some(command) if command.command.is_off() => go_on(ctx, step, command),
+        Some(on) => match ctx.standing(on) {
+            Standing::UnderWay { until } => wait_for(step, on, until),
+            Standing::Unsent { .. }
+            | Standing::Answered { .. }
+            | Standing::Failed { .. }
+            | Standing::Unknown { .. } => {
+                step.done(ctx, on, reason::WITHDRAWN);
+                begin(ctx, step, why);
+            }
+        },
+        None => begin(ctx, step, why),
+    }
+}
+
+/// The first command of a need.
+pub(super) fn begin(ctx: &Context<'_>, step: &mut Step, why: &'static str) {
+    let level = ctx.command().map_or(0, |earlier| earlier.level);
+    let level = if ctx.is_usable(level) { level } else { 0 };
+    let can = softness(ctx, level);
+    let (command, text) = match can {
+        Softness::Soft => (
+            Command::SoftOff,
+            "the operating system is asked to shut down".to_owned(),
+        ),
+        Softness::HardWanted => (Command::Off, "the power is cut: mode hard".to_owned()),
+        Softness::Unsupported => {
+            let text = format!("{} knows no soft power-off; the power is cut", name(level));
+            step.event(Severity::Normal, reason::SOFT_UNSUPPORTED, text.clone());
+            (Command::Off, text)
+        }
+    };
+    let reason = if command == Command::SoftOff {
+        reason::SOFT_POWER_OFF
+    } else {
+        reason::POWERING_OFF
+    };
+    step.busy(reason, format!("{}: {text}", cause(ctx, why)));
+    step.event(
+        Severity::Normal,
+        reason,
+        format!("{}: {text}", cause(ctx, why)),
+    );
+    step.command(
+        ctx,
+        &Next {
+            command,
+            level,
+            why,
+            begins: true,
+        },
+    );
+}
+
+enum Softness {
+    Soft,
+    HardWanted,
+    Unsupported,
+}
+
+fn softness(ctx: &Context<'_>, level: usize) -> Softness {
+    if ctx.is_hard() {
+        return Softness::HardWanted;
+    }
+    let checks = &ctx.seen.memory.checks;
+    let about = checks
+        .get(level)
+        .and_then(|check| check.as_ref()?.found.as_ref().ok());
+    match about {
+        Some(about) if !about.can(Command::SoftOff) => Softness::Unsupported,
+        // What cuts the power beside the BMC speaks to no operating system.
+        _ if level > 0 => Softness::Unsupported,
+        Some(_) | None => Softness::Soft,
+    }
+}
+
+/// Why it must be off, as a person would say it.
+pub(super) fn cause(ctx: &Context<'_>, why: &str) -> String {
+    let names: Vec<&str> = ctx.obeyed().map(|request| request.name.as_str()).collect();
+    match why {
+        reason::FOUND_ON => "found on while it is held off".to_owned(),
+        reason::FOUND_OFF => "found off: it is proved off before it is powered on".to_owned(),
+        _ if !names.is_empty() => format!("asked for by {}", names.join(", ")),
+        reason::NOT_ONLINE => "spec.online is false".to_owned(),
+        _ => "a reboot is pending".to_owned(),
+    }
+}
+
+pub(super) fn name(level: usize) -> String {
+    match level {
+        0 => "the BMC".to_owned(),
+        level => format!("level {level}"),
+    }
+}
+
+/// A command is never joined by a second one: its end, which has a deadline, is waited for.
+pub(super) fn wait_for(step: &mut Step, command: &Intention, until: Duration) {
+    let text = format!(
+        "{} is being sent to {}",
+        command.command,
+        name(command.level)
+    );
+    step.busy(reason_of(command), text);
+    step.wake(until, "the end of a command");
+}
+
+fn reason_of(command: &Intention) -> &'static str {
+    match command.command {
+        Command::On => reason::POWERING_ON,
+        Command::SoftOff => reason::SOFT_POWER_OFF,
+        Command::Off => reason::POWERING_OFF,
+    }
+}
+
+fn go_on(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
+    if let Some((why, fault)) = harder(ctx, command) {
+        return harden(ctx, step, command, why, fault.as_ref());
+    }
+    match ctx.standing(command) {
+        Standing::UnderWay { until } => wait_for(step, command, until),
+        Standing::Unsent { may_go: true } => send(step, command),
+        Standing::Unsent { may_go: false } => again(ctx, step, command, reason_of(command)),
+        Standing::Answered { at } => confirm::look(ctx, step, command, at),
+        Standing::Failed { at, fault } => failed(ctx, step, command, at, fault.as_ref()),
+        Standing::Unknown { at, is_foreign } => unknown(ctx, step, command, at, is_foreign),
+    }
+}
+
+pub(super) fn send(step: &mut Step, command: &Intention) {
+    let text = format!(
+        "{} goes to {}, try {}",
+        command.command,
+        name(command.level),
+        command.attempt
+    );
+    step.busy(reason_of(command), text);
+    step.action = Some(Action::Send(command.clone()));
+}
+
+/// Whether a soft power-off must become a hard one now, and why.
+fn harder(ctx: &Context<'_>, command: &Intention) -> Option<(&'static str, Option<Fault>)> {
+    if command.command != Command::SoftOff {
+        return None;
+    }
+    let standing = ctx.standing(command);
+    let fault = match &standing {
+        Standing::UnderWay { .. } => return None,
+        Standing::Failed { fault, .. } => fault.clone(),
+        Standing::Unsent { .. } | Standing::Answered { .. } | Standing::Unknown { .. } => None,
+    };
+    let is_off = matches!(standing, Standing::Answered { at } if ctx.says_off(command.level, at));
+    let is_unsupported = fault
+        .as_ref()
+        .is_some_and(|fault| fault.class == Class::Unsupported);
+    if is_unsupported {
+        return Some((reason::SOFT_UNSUPPORTED, fault));
+    }
+    if ctx.is_hard() && !is_off {
+        return Some((reason::HARD_REQUESTED, None));
+    }
+    // One definite failure may be chance; after the second the soft way is none.
+    let has_failed = matches!(standing, Standing::Failed { .. }) && command.attempt > 1;
+    if has_failed {
+        return Some((reason::SOFT_FAILED, fault));
+    }
+    let is_late = ctx.spent(command) >= ctx.config.soft && !is_off;
+    is_late.then_some((reason::SOFT_TIMED_OUT, fault))
+}
+
+fn harden(
+    ctx: &Context<'_>,
+    step: &mut Step,
+    command: &Intention,
+    why: &'static str,
+    fault: Option<&Fault>,
+) {
+    let said = fault.map_or(String::new(), |fault| format!(" ({fault})"));
+    let text = match why {
+        reason::SOFT_UNSUPPORTED => format!("no soft power-off{said}; the power is cut"),
+        reason::HARD_REQUESTED => "mode hard is asked for by now; the power is cut".to_owned(),
+        reason::SOFT_FAILED => format!("a soft power-off failed twice{said}; the power is cut"),
+        _ => format!(
+            "not shut down by a soft power-off within {:?}{said}; the power is cut",
+            ctx.config.soft
+        ),
+    };
+    let is_trouble = [reason::SOFT_TIMED_OUT, reason::SOFT_FAILED].contains(&why);
+    let severity = if is_trouble {
+        Severity::Warning
+    } else {
+        Severity::Normal
+    };
+    step.event(severity, why, text.clone());
+    step.busy(why, text);
+    if !matches!(ctx.standing(command), Standing::Unsent { .. }) {
+        step.done(ctx, command, why);
+    }
+    let level = command.level;
+    step.command(
+        ctx,
+        &Next {
+            command: Command::Off,
+            level,
+            why,
+            begins: false,
+        },
+    );
+}
+
+/// The same command once more, at once.
+fn again(ctx: &Context<'_>, step: &mut Step, command: &Intention, why: &'static str) {
+    let text = format!("{} to {} again", command.command, name(command.level));
+    step.busy(why, text);
+    let (command, level) = (command.command, command.level);
+    step.command(
+        ctx,
+        &Next {
+            command,
+            level,
+            why,
+            begins: false,
+        },
+    );
+}
+
+/// Nothing of it is on its way, or it was answered and came to nothing.
+pub(super) fn failed(
+    ctx: &Context<'_>,
+    step: &mut Step,
+    command: &Intention,
+    at: Duration,
+    fault: Option<&Fault>,
+) {
+    let is_useless = fault.is_some_and(|fault| fault.class == Class::Unsupported);
+    let is_given_up = command.attempt >= Config::TRIES_PER_LEVEL || is_useless;
+    if let Some(level) = next_level(ctx, command.level).filter(|_| is_given_up) {
+        return change_level(ctx, step, command, level, fault);
+    }
+    let said = fault.map_or_else(|| "it is not off".to_owned(), ToString::to_string);
+    let due = at.saturating_add(back_off(ctx, command, fault));
+    let (tries, name) = (command.attempt, name(command.level));
+    if ctx.now.mono < due {
+        let text = format!(
+            "{} to {name} came to nothing ({said}), try {tries}; the next one at {}",
+            command.command,
+            ctx.second(due)
+        );
+        step.busy(reason::BACKING_OFF, text);
+        step.wake(due, "the next try of a power-off");
+        let next = super::readings::due(ctx, command.level, at, Pace::Slow);
+        return step.read(ctx, command.level, next, "whether it is off");
+    }
+    let text = format!(
+        "{} to {name} is sent again: {said}, try {tries}",
+        command.command
+    );
+    step.event(Severity::Warning, reason::POWER_OFF_RETRIED, text);
+    again(ctx, step, command, reason::POWER_OFF_RETRIED);
+}
+
+/// The next level that can be spoken to; after the last one the first.
+fn next_level(ctx: &Context<'_>, level: usize) -> Option<usize> {
+    let levels = ctx.seen.host.levels.len();
+    (1..levels)
+        .map(|further| (level + further) % levels)
+        .find(|level| ctx.is_usable(*level))
+}
+
+fn change_level(
+    ctx: &Context<'_>,
+    step: &mut Step,
+    command: &Intention,
+    level: usize,
+    fault: Option<&Fault>,
+) {
+    let said = fault.map_or_else(|| "it is not off".to_owned(), ToString::to_string);
+    let text = format!(
+        "{} does not power the host off after {} tries ({said}); {} is used",
+        name(command.level),
+        command.attempt,
+        name(level)
+    );
+    step.event(Severity::Warning, reason::NEXT_LEVEL, text.clone());
+    step.busy(reason::NEXT_LEVEL, text);
+    step.done(ctx, command, reason::GAVE_UP);
+    let why = reason::NEXT_LEVEL;
+    step.command(
+        ctx,
+        &Next {
+            command: Command::Off,
+            level,
+            why,
+            begins: false,
+        },
+    );
+}
+
+/// Seconds, never hours, with jitter. A wrong password is not tried so often that it locks the account.
+pub(super) fn back_off(ctx: &Context<'_>, command: &Intention, fault: Option<&Fault>) -> Duration {
+    let doubled = Duration::from_secs(1 << command.before.min(6));
+    let pause = doubled
+        .min(Config::LONGEST_BACKOFF)
+        .mul_f64(1.0 - 0.25 * ctx.jitter);
+    let is_locking = fault.is_some_and(|fault| fault.class == Class::WrongCredentials);
+    let least = if is_locking {
+        Duration::from_secs(30)
+    } else {
+        Duration::ZERO
+    };
+    pause.max(least)
+}
+
+/// The BMC may have got it. It is read before anything is repeated.
+fn unknown(
+    ctx: &Context<'_>,
+    step: &mut Step,
+    command: &Intention,
+    at: Duration,
+    is_foreign: bool,
+) {
+    let level = command.level;
+    let settled = at.saturating_add(ctx.config.settle);
+    let reason = if is_foreign {
+        reason::TAKING_OVER
+    } else {
+        reason::SETTLING
+    };
+    let text = format!(
+        "nobody knows whether {} received {}; it is read first",
+        name(level),
+        command.command
+    );
+    step.busy(reason, text);
+    let Some(read) = ctx.newest_since(level, at) else {
+        return step.read(
+            ctx,
+            level,
+            due(ctx, level, at, Pace::Steady),
+            "the power after a command of unknown end",
+        );
+    };
+    match &read.said {
+        Ok(Reading::Off) => prove(ctx, step, command, at, is_foreign),
+        // It cannot have been a soft power-off that is under way only if the time for that is over.
+        Ok(_) if command.command == Command::SoftOff => soft_unknown(ctx, step, command, settled),
+        Ok(_) if ctx.newest_since(level, settled).is_some() || !is_foreign => {
+            failed(ctx, step, command, at, None);
+        }
+        Err(_) if !is_foreign => failed(ctx, step, command, at, None),
+        Err(fault) if ctx.now.mono >= settled => unreadable(ctx, step, command, fault),
+        Ok(_) | Err(_) => {
+            step.wake(settled, "the time in which a BMC may still run a command");
+            step.read(
+                ctx,
+                level,
+                due(ctx, level, at, Pace::Slow),
+                "whether it is off",
+            );
+        }
+    }
+}
+
+/// It is off already. What its proof lacks is a power-off that was answered; to a host that is off it
+/// changes nothing.
+fn prove(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duration, is_foreign: bool) {
+    if !is_foreign && command.command == Command::Off {
+        return failed(ctx, step, command, at, None);
+    }
+    let text = "off already; it is proved by a power-off that is answered".to_owned();
+    step.busy(reason::CONFIRMING, text);
+    let (level, why) = (command.level, reason::CONFIRMING);
+    step.command(
+        ctx,
+        &Next {
+            command: Command::Off,
+            level,
+            why,
+            begins: false,
+        },
+    );
+}
+
+/// The operating system may be shutting down: it is asked once more at most, its deadline stays.
+fn soft_unknown(ctx: &Context<'_>, step: &mut Step, command: &Intention, settled: Duration) {
+    let level = command.level;
+    let still_on = ctx.newest_since(level, settled).is_some();
+    if still_on && command.attempt == 1 {
+        return again(ctx, step, command, reason::SOFT_POWER_OFF);
+    }
+    let left = ctx.config.soft.saturating_sub(ctx.spent(command));
+    step.wake(
+        ctx.now.mono.saturating_add(left),
+        "the end of a soft power-off",
+    );
+    step.wake(settled, "the time in which a BMC may still run a command");
+    let since = if ctx.now.mono >= settled {
+        settled
+    } else {
+        Duration::ZERO
+    };
+    step.read(
+        ctx,
+        level,
+        due(ctx, level, since, Pace::Steady),
+        "whether it shut down",
+    );
+}
+
+/// A command of another process is not repeated on no reading; another device is no repetition.
+fn unreadable(ctx: &Context<'_>, step: &mut Step, command: &Intention, fault: &Fault) {
+    if let Some(level) = next_level(ctx, command.level) {
+        return change_level(ctx, step, command, level, Some(fault));
+    }
+    let text = format!(
+        "{} may have received {} from an earlier leader and cannot be read ({fault}); next: {}",
+        name(command.level),
+        command.command,
+        fault.class.next_step()
+    );
+    step.event(Severity::Warning, fault.class.reason(), text.clone());
+    step.busy(reason::TAKING_OVER, text);
+    step.read(
+        ctx,
+        command.level,
+        due(ctx, command.level, Duration::ZERO, Pace::Slow),
+        "whether it is off",
+    );
+}
