@@ -22,6 +22,7 @@ pub mod lock;
 pub mod node;
 pub mod policy;
 pub mod rollout;
+pub mod schedule;
 pub mod watch;
 
 pub use connect::{ConnectError, Connection, connect, connect_to};

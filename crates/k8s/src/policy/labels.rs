@@ -9,7 +9,7 @@ use dogwatch_core::selector::{LabelSelector, Operator, Requirement};
 const LONGEST: usize = 63;
 
 /// What is wrong with a selector.
-pub(super) fn selector_problem(selector: &LabelSelector) -> Option<String> {
+pub(crate) fn selector_problem(selector: &LabelSelector) -> Option<String> {
     let mut equal = selector.match_labels.iter();
     let mut parts = selector.match_expressions.iter();
     equal

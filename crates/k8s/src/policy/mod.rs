@@ -26,6 +26,7 @@ use kube::{Client, ResourceExt as _};
 use crate::error::{Error, Kind, ask};
 
 pub use convert::convert;
+pub(crate) use labels::selector_problem;
 pub use object::PolicyObject;
 pub use status::{status_to_write, write_status};
 pub use watch::{Cadence, PoliciesSeen, watch_policies, watch_policies_at};

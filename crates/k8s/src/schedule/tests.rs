@@ -1,0 +1,187 @@
+//! Objects in, values and patches out.
+
+use std::time::Duration;
+
+use dogwatch_core::condition::{Observation, Status as Is};
+use dogwatch_core::schedule::{Ask, Kind, Mark, Marks, Mode, Schedule, Target, When};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::client::asking;
+use super::status::body;
+use super::{ScheduleObject, convert};
+
+fn in_namespace(namespace: &str, spec: &Value) -> Schedule {
+    let object = json!({
+        "metadata": { "namespace": namespace, "name": "monthly", "uid": "u", "resourceVersion": "7",
+            "generation": 3, "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": spec,
+    });
+    let object: ScheduleObject = serde_json::from_value(object).unwrap();
+    convert(&object, "dogwatch")
+}
+
+fn problems(spec: &Value) -> Vec<String> {
+    in_namespace("dogwatch", spec).plan.unwrap_err()
+}
+
+#[test]
+fn what_is_not_said_has_its_default() {
+    let spec = json!({ "at": "2026-12-24T03:00:00Z", "hosts": { "names": ["h1"] } });
+    let schedule = in_namespace("metal3", &spec);
+    let plan = schedule.plan.unwrap();
+    assert_eq!(plan.when, When::At("2026-12-24T03:00:00Z".parse().unwrap()));
+    assert_eq!(plan.starting_deadline, Duration::from_hours(1));
+    assert_eq!((plan.suspend, plan.mode), (false, Mode::Soft));
+    assert_eq!(plan.reason, "scheduled reboot");
+    assert_eq!(schedule.status.history, []);
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once_with_its_field() {
+    let wrong = problems(&json!({
+        "at": "soon", "startingDeadline": "10s",
+        "nodes": { "selector": { "matchExpressions": [{ "key": "a", "operator": "In" }] } },
+    }));
+    for field in ["spec.at:", "spec.startingDeadline:", "spec.nodes.selector:"] {
+        assert!(
+            wrong.iter().any(|problem| problem.starts_with(field)),
+            "{field}: {wrong:?}"
+        );
+    }
+    let nobody = problems(&json!({ "at": "2026-12-24T03:00:00Z" }));
+    assert!(nobody[0].contains("chooses nobody"), "{nobody:?}");
+    let no_start = problems(&json!({ "recurrence": {}, "nodes": {} }));
+    assert!(
+        no_start[0].starts_with("spec.recurrence.start:"),
+        "{no_start:?}"
+    );
+    for odd in [json!("always"), json!({ "phaseOfMoon": "full" })] {
+        assert!(problems(&odd)[0].starts_with("spec:"));
+    }
+}
+
+#[test]
+fn only_dogwatchs_own_namespace_reaches_nodes() {
+    let spec = json!({ "at": "2026-12-24T03:00:00Z", "nodes": { "names": ["n1"] } });
+    assert!(in_namespace("dogwatch", &spec).plan.is_ok());
+    let elsewhere = in_namespace("metal3", &spec).plan.unwrap_err();
+    assert!(elsewhere[0].contains("spec.nodes: only a schedule in namespace dogwatch"));
+}
+
+#[test]
+fn only_a_change_of_the_spec_itself_is_one() {
+    let entry = |time: &str, fields: Value, subresource: &str| {
+        json!({ "manager": "m", "operation": "Update", "apiVersion": "dogwatch.dev/v1alpha1",
+            "time": time, "fieldsType": "FieldsV1", "fieldsV1": fields, "subresource": subresource })
+    };
+    let spec = json!({ "f:spec": { "f:at": {} } });
+    let object = json!({ "metadata": { "name": "x", "namespace": "dogwatch", "managedFields": [
+        entry("2026-01-02T00:00:00Z", spec.clone(), ""),
+        entry("2026-01-03T00:00:00Z", spec, ""),
+        entry("2026-01-04T00:00:00Z", json!({ "f:metadata": { "f:labels": {} } }), ""),
+        entry("2026-01-05T00:00:00Z", json!({ "f:status": {} }), "status"),
+    ] } });
+    let object: ScheduleObject = serde_json::from_value(object).unwrap();
+    let changed = convert(&object, "dogwatch").changed;
+    assert_eq!(changed, Some("2026-01-03T00:00:00Z".parse().unwrap()));
+}
+
+/// As the API server would merge it.
+fn merged(schedule: &Schedule, body: &Value) -> Schedule {
+    let mut status = body["status"].clone();
+    let fields = status.as_object_mut().unwrap();
+    fields.retain(|_, value| !value.is_null());
+    let object = json!({ "metadata": { "namespace": schedule.name.namespace,
+        "name": schedule.name.name, "uid": "u", "resourceVersion": "8" }, "status": status });
+    convert(&serde_json::from_value(object).unwrap(), "dogwatch")
+}
+
+#[test]
+fn a_status_reads_back_as_it_was_decided_and_what_is_empty_is_taken_away() {
+    use dogwatch_core::schedule::{Current, Outcome, Record, Status, TargetEnd, TargetResult};
+    let at: Timestamp = "2026-12-24T03:00:00.5Z".parse().unwrap();
+    let schedule = in_namespace("dogwatch", &json!({}));
+    let status = Status {
+        observed_generation: Some(3),
+        next: Some(at),
+        last: Some(at),
+        current: Some(Current { at, begun: at }),
+        history: vec![Record {
+            at,
+            ended: at,
+            outcome: Outcome::PartlyRequested,
+            asked: 1,
+            noted: 2,
+            failed: 3,
+            targets: vec![TargetEnd {
+                kind: Kind::Node,
+                name: "n1".into(),
+                result: TargetResult::Noted,
+                message: "m".into(),
+            }],
+            message: "1 of 6".into(),
+        }],
+        conditions: Vec::new(),
+    };
+    let written = body(&schedule, &status, &[], at);
+    assert_eq!(merged(&schedule, &written).status, status);
+    assert_eq!(
+        written["metadata"],
+        json!({ "uid": "u", "resourceVersion": "7" })
+    );
+    let empty = body(&schedule, &Status::default(), &[], at);
+    for key in ["nextOccurrence", "current", "history", "conditions"] {
+        assert_eq!(empty["status"].get(key), Some(&Value::Null), "{key}");
+    }
+}
+
+#[test]
+fn a_condition_keeps_its_time_until_its_status_changes() {
+    let observation = |status| Observation {
+        kind: "Active",
+        status,
+        reason: "Because".into(),
+        message: String::new(),
+        heartbeat: false,
+    };
+    let (first, later) = (Timestamp::UNIX_EPOCH, Timestamp::from_second(900).unwrap());
+    let schedule = in_namespace("dogwatch", &json!({}));
+    let written = body(&schedule, &schedule.status, &[observation(Is::True)], first);
+    let there = merged(&schedule, &written);
+    for (status, since) in [(Is::True, first), (Is::False, later)] {
+        let written = body(&there, &there.status, &[observation(status)], later);
+        let condition = &merged(&there, &written).status.conditions[0];
+        assert_eq!(condition.last_transition, Some(since));
+    }
+}
+
+#[test]
+fn the_request_and_the_mark_are_one_patch_on_what_was_seen() {
+    let mark = Mark {
+        by: "dogwatch/monthly".into(),
+        at: "2026-12-24T03:00:00Z".parse().unwrap(),
+        noted: false,
+    };
+    let mut ask = Ask {
+        target: Target {
+            kind: Kind::Host,
+            name: "h1".into(),
+        },
+        uid: "hu".into(),
+        resource_version: "5".into(),
+        marks: Marks::from([("u".to_owned(), mark)]),
+        request: Some(("reboot.metal3.io", "{\"mode\":\"soft\"}".into())),
+    };
+    let marks = r#"{"u":{"by":"dogwatch/monthly","at":"2026-12-24T03:00:00Z"}}"#;
+    let expected = json!({ "metadata": { "uid": "hu", "resourceVersion": "5", "annotations": {
+        "dogwatch.dev/scheduled": marks, "reboot.metal3.io": "{\"mode\":\"soft\"}" } } });
+    assert_eq!(asking(&ask), expected);
+    ask.request = None;
+    let noted = asking(&ask);
+    assert!(
+        noted["metadata"]["annotations"]
+            .get("reboot.metal3.io")
+            .is_none()
+    );
+}
