@@ -28,6 +28,8 @@ pub(crate) struct Call<'a> {
     pub(crate) program: &'a Path,
     /// No secret is among them.
     pub(crate) arguments: &'a [&'a str],
+    /// Variables beside PATH and LANG. No secret is among them.
+    pub(crate) environment: &'a [(&'a str, &'a Path)],
     /// What it reads on its standard input. It may hold secrets.
     pub(crate) input: &'a str,
 }
@@ -69,7 +71,7 @@ impl From<Failure> for Fault {
     }
 }
 
-/// Runs it in a process group of its own, with nothing of our environment but PATH. When this returns,
+/// Runs it in a process group of its own, with nothing of our own environment but PATH. When this returns,
 /// or is dropped, the whole group has been killed; a process that left the group is not followed.
 pub(crate) async fn run(call: &Call<'_>, within: Duration) -> Result<Ended, Failure> {
     let name = name_of(call.program);
@@ -141,6 +143,7 @@ fn spawn(call: &Call<'_>) -> io::Result<Child> {
         .env_clear()
         .env("PATH", path)
         .env("LANG", "C")
+        .envs(call.environment.iter().copied())
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

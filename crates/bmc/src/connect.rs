@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use dogwatch_core::power::Address;
 
-use crate::ipmi::{Ipmi, Target};
+use crate::fence::{self, Fence};
+use crate::ipmi::{self, Ipmi};
 use crate::redfish::{Clients, Http, Redfish};
-use crate::{Bmc, Class, Credentials, Fault};
+use crate::{Bmc, Credentials, Fault};
 
 /// What drivers need beside the address. Made once; clones share what can be shared.
 #[derive(Debug, Clone)]
@@ -57,7 +58,7 @@ pub fn connect(
             privilege,
             cipher_suite,
         } => {
-            let target = Target {
+            let target = ipmi::Target {
                 host: host.clone(),
                 port: *port,
                 privilege: privilege.clone(),
@@ -66,6 +67,20 @@ pub fn connect(
             let driver = Ipmi::new(&options.ipmitool, target, credentials)?;
             Ok(Arc::new(driver))
         }
-        Address::Fence { .. } => Err(Fault::harmless(Class::Unsupported, "no fence agents yet")),
+        Address::Fence {
+            agent,
+            host,
+            port,
+            options: given,
+        } => {
+            let target = fence::Target {
+                agent: agent.clone(),
+                host: host.clone(),
+                port: *port,
+                options: given.clone(),
+            };
+            let driver = Fence::new(&options.fence_agents, target, credentials, verify)?;
+            Ok(Arc::new(driver))
+        }
     }
 }

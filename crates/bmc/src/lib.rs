@@ -14,6 +14,7 @@
 
 mod child;
 mod connect;
+pub mod fence;
 pub mod ipmi;
 pub mod redfish;
 mod secret;

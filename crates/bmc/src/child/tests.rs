@@ -9,6 +9,7 @@ fn sh<'a>(script: &'a [&'a str]) -> Call<'a> {
     Call {
         program: Path::new("/bin/sh"),
         arguments: script,
+        environment: &[],
         input: "",
     }
 }
@@ -107,6 +108,7 @@ async fn of_our_environment_only_the_search_path_is_handed_on() {
     let call = Call {
         program: Path::new("env"),
         arguments: &[],
+        environment: &[],
         input: "",
     };
     let ended = run(&call, Duration::from_secs(20)).await.unwrap();
@@ -124,6 +126,7 @@ async fn a_program_that_is_not_there_is_named() {
     let call = Call {
         program: Path::new("/nowhere/fence_none"),
         arguments: &[],
+        environment: &[],
         input: "",
     };
     let fault = Fault::from(run(&call, Duration::from_secs(20)).await.unwrap_err());

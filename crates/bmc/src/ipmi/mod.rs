@@ -122,6 +122,7 @@ impl Ipmi {
         let call = Call {
             program: &self.program,
             arguments: &arguments,
+            environment: &[],
             input: self.password.reveal(),
         };
         let ended = child::run(&call, within).await;
