@@ -1,7 +1,6 @@
 //! A real Kubernetes control plane on loopback, for tests: etcd, kube-apiserver, kubectl and, where wanted,
 //! kube-controller-manager. There is no kubelet and no scheduler: a test plays those. And a real Prometheus ([`prometheus`]),
-//! a
-//! Redfish emulator ([`sushy`]), and a BMC that speaks IPMI ([`ipmi_sim`]).
+//! a Redfish emulator ([`sushy`]), a BMC that speaks IPMI ([`ipmi_sim`]), and a virtual machine behind one ([`vm`]).
 //!
 //! It may touch: processes, loopback ports, one temporary folder for each control plane, the project's cache folder
 //! (where the programs are built once), and the folder named by `KUBEBUILDER_ASSETS`.
@@ -30,6 +29,7 @@ mod readiness;
 mod recipe;
 mod service;
 pub mod sushy;
+pub mod vm;
 
 use tokio::sync::OnceCell;
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use dogwatch_testbed::{Binaries, prometheus, sushy};
+use dogwatch_testbed::{Binaries, prometheus, sushy, vm};
 
 use crate::{packages, tree};
 
@@ -23,6 +23,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Binaries::find_or_build().context("failed to get the real control plane")?;
     prometheus::find_or_build().context("failed to get the real Prometheus")?;
     sushy::find_or_install().context("failed to get the Redfish emulator")?;
+    vm::find_or_make_image().context("failed to get the virtual machine")?;
     let mut command = tree::cargo();
     command.args(["test", "--no-fail-fast"]);
     if arguments.cargo_test.is_empty() {
