@@ -24,6 +24,8 @@ pub(super) struct Held {
     pub stream: Stream,
     /// How many commands were taken: their numbers.
     pub taken: u64,
+    /// How often its feed had been gone when it was looked at last.
+    pub blackouts: u64,
     /// How many contradicting readings there were.
     pub contradictions: u64,
 }
@@ -46,6 +48,27 @@ impl Held {
 
     pub(super) fn system_mut(&mut self, id: &str) -> Option<&mut System> {
         self.systems.iter_mut().find(|system| system.id == id)
+    }
+
+    /// It begins anew: sessions and tasks are gone, and commands that were not carried out.
+    pub(super) fn restart(&mut self) {
+        self.sessions = LoggedIn::default();
+        self.tasks = Tasks::default();
+        for system in &mut self.systems {
+            system.pending.clear();
+            system.says_off_until = None;
+        }
+    }
+
+    /// Begins anew if its feed was gone since it was looked at last.
+    pub(super) fn wake(&mut self) {
+        let own = |system: &&System| system.controls == Controls::Power;
+        let blackouts = |system: &System| system.machine.blackouts();
+        let blackouts = self.systems.iter().filter(own).map(blackouts).sum();
+        if self.blackouts != blackouts {
+            self.blackouts = blackouts;
+            self.restart();
+        }
     }
 
     /// Whether it lives: it has its own power, from its host's feed mostly.

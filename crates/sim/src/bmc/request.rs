@@ -105,7 +105,7 @@ impl SimBmc {
         if held.strikes(scope, &What::HalfBody) {
             return Reply::Half(answer);
         }
-        if held.strikes(scope, &What::Garbage) {
+        if !answer.body().is_empty() && held.strikes(scope, &What::Garbage) {
             return Reply::Answer(answer.map(|_| Bytes::from_static(b"<html>\x00?")));
         }
         Reply::Answer(answer)

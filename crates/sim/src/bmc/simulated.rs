@@ -117,6 +117,7 @@ impl SimBmc {
             password: spec.password.clone(),
             stream: spec.seed.stream(&format!("bmc/{}", spec.name)),
             taken: 0,
+            blackouts: 0,
             contradictions: 0,
         };
         Self(Arc::new(Inner {
@@ -175,13 +176,7 @@ impl SimBmc {
 
     /// It restarts: sessions and tasks are gone, and commands that were not carried out.
     pub fn restart(&self) {
-        let mut held = self.held();
-        held.sessions = LoggedIn::default();
-        held.tasks = Tasks::default();
-        for system in &mut held.systems {
-            system.pending.clear();
-            system.says_off_until = None;
-        }
+        self.held().restart();
     }
 
     /// What it was asked so far.
@@ -202,6 +197,8 @@ impl SimBmc {
     }
 
     pub(super) fn held(&self) -> MutexGuard<'_, Held> {
-        self.0.held.lock().expect("nothing panics in a BMC")
+        let mut held = self.0.held.lock().expect("nothing panics in a BMC");
+        held.wake();
+        held
     }
 }

@@ -44,6 +44,8 @@ impl Wire {
     async fn asked(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Fault> {
         match self.0.reply(request).await {
             Reply::Answer(answer) => Ok(answer),
+            // Nothing is missing of no body.
+            Reply::Half(answer) if answer.body().is_empty() => Ok(answer),
             Reply::Half(_) | Reply::Silence => std::future::pending().await,
             Reply::Broken => {
                 let message = "the connection was closed without an answer";

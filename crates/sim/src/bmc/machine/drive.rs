@@ -72,6 +72,7 @@ impl Machine {
         }
         held.open.push(outlet.to_owned());
         if held.open.len() == held.outlets {
+            held.blackouts += 1;
             held.ran_when_cut = self.state().is_powered();
             if held.ran_when_cut {
                 self.go_to(held, State::Off, Cause::Device(outlet.to_owned()));

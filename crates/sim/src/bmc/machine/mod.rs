@@ -134,6 +134,8 @@ struct Held {
     /// How many outlets feed it.
     outlets: usize,
     ran_when_cut: bool,
+    /// How often the last outlet was opened.
+    blackouts: u64,
     /// Counts states, so that a timer set in an earlier one does nothing.
     epoch: u64,
     log: Log,
@@ -166,6 +168,7 @@ impl Machine {
             open: Vec::new(),
             outlets: 1,
             ran_when_cut: false,
+            blackouts: 0,
             epoch: 0,
             log: Log::beginning(&state, spec.clock.now()),
         };
@@ -213,6 +216,11 @@ impl Machine {
     pub fn is_fed(&self) -> bool {
         let held = self.held();
         held.open.len() < held.outlets
+    }
+
+    /// How often its feed was gone altogether: so often its BMC began anew.
+    pub fn blackouts(&self) -> u64 {
+        self.held().blackouts
     }
 
     /// The machine under a kubelet, as far as that knows it: its power is in one hand from now on.
