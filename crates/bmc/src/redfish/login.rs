@@ -100,7 +100,8 @@ impl Outcome {
 }
 
 fn token(reply: &Reply) -> Option<Pass> {
-    let value = reply.header("X-Auth-Token")?;
+    let value = reply.header("X-Auth-Token");
+    let value = value.filter(|value| !value.is_empty())?;
     Some(Pass::Token {
         value: Password::new(value),
         location: reply.header(LOCATION).and_then(Origin::path_here),

@@ -1,6 +1,6 @@
 //! Which reset types are a command, and what makers leave different.
 //!
-//! Source: DSP0268 `ResetType`; the crawled trees that `docs/hosts.md` names.
+//! Source: DSP0268 `ResetType`; trees crawled from real machines, as NVIDIA's libredfish keeps them.
 
 use dogwatch_core::power::Vendor;
 

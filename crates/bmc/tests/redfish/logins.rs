@@ -193,6 +193,22 @@ async fn a_wrong_password_by_basic_authentication_is_brought_once_as_well() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_password_that_was_changed_meanwhile_is_refused_once_however_many_find_it() {
+    let bmc = Stub::plain();
+    without_sessions(&bmc);
+    let driver = bmc.driver_at(NAMED);
+    driver.read(WITHIN).await.expect("read");
+    bmc.instead(&get(SYSTEM), std::iter::repeat_n(status(401), 5));
+    let readings = join_all((0..5).map(|_| driver.read(WITHIN))).await;
+    assert!(readings.iter().all(Result::is_err), "{readings:?}");
+    bmc.asked();
+    driver.read(WITHIN).await.expect_err("it waits");
+    assert!(bmc.asked().is_empty());
+    advance(Duration::from_secs(31)).await;
+    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+}
+
 /// Sushy's way, and against the standard.
 #[tokio::test(start_paused = true)]
 async fn a_root_that_wants_a_login_gets_one() {
