@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+mod conformance;
+
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -16,6 +18,8 @@ use dogwatch_bmc::{
 use dogwatch_core::power::Address;
 use dogwatch_testbed::sushy::{PASSWORD, Sushy, System, USERNAME};
 use tempfile::TempDir;
+
+use conformance::{Devices, Soft};
 
 /// An agent takes half a second of processor time for a call.
 const WITHIN: Duration = Duration::from_mins(1);
@@ -65,6 +69,32 @@ async fn sushy() -> (Sushy, String) {
         sushy.port()
     );
     (sushy, address)
+}
+
+#[tokio::test]
+async fn the_driver_keeps_every_drivers_promises() {
+    let (sushy, address) = sushy().await;
+    let listener = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let (silent, dead) = (listener(), listener());
+    let elsewhere = |listener: &TcpListener| {
+        let port = listener.local_addr().unwrap().port();
+        address.replace(&sushy.port().to_string(), &port.to_string())
+    };
+    let driver = |address: &str, password: &str| {
+        let credentials = credentials(password, Some(sushy.ca_file()));
+        connected(Path::new(AGENTS), address, &credentials).unwrap()
+    };
+    let devices = Devices {
+        good: driver(&address, PASSWORD),
+        wrong_password: driver(&address, "another"),
+        dead: driver(&elsewhere(&dead), PASSWORD),
+        silent: driver(&elsewhere(&silent), PASSWORD),
+        soft: Soft::Unsupported,
+        within: Duration::from_secs(15),
+        shows_within: WITHIN,
+    };
+    drop(dead);
+    conformance::holds(&devices).await;
 }
 
 #[tokio::test]

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+mod conformance;
+
 use std::fs;
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -12,6 +14,8 @@ use dogwatch_bmc::{
 };
 use dogwatch_core::power::Address;
 use dogwatch_testbed::ipmi_sim::{Chassis, IpmiSim, PASSWORD, READER, USERNAME};
+
+use conformance::{Devices, Soft};
 
 const WITHIN: Duration = Duration::from_secs(10);
 const ALL: [Command; 3] = [Command::On, Command::SoftOff, Command::Off];
@@ -28,6 +32,40 @@ fn driver_as(address: &str, username: &str, password: &str) -> Arc<dyn Bmc> {
 
 fn driver(address: &str) -> Arc<dyn Bmc> {
     driver_as(address, USERNAME, PASSWORD)
+}
+
+#[tokio::test]
+async fn the_driver_keeps_every_drivers_promises() {
+    let sim = IpmiSim::start(true).await.unwrap();
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let devices = Devices {
+        good: driver(&sim.address()),
+        wrong_password: driver_as(&sim.address(), USERNAME, "another"),
+        dead: driver(&format!("ipmi://127.0.0.1:{}", unused_port())),
+        silent: driver(&format!("ipmi://{}", silent.local_addr().unwrap())),
+        soft: Soft::ShutsDown,
+        within: WITHIN,
+        shows_within: WITHIN,
+    };
+    conformance::holds(&devices).await;
+}
+
+#[tokio::test]
+async fn the_first_call_may_be_a_command() {
+    let sim = IpmiSim::start(false).await.unwrap();
+    let bmc = driver(&sim.address());
+    assert_eq!(
+        bmc.send(Command::On, WITHIN).await,
+        Ok(Answer::Accepted),
+        "the BMC has no cipher suite 17, so 3 is found first"
+    );
+    assert_eq!(sim.commands().unwrap(), ["power 1"]);
+}
+
+/// Nobody listens there a moment later.
+fn unused_port() -> u16 {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.local_addr().unwrap().port()
 }
 
 #[tokio::test]
@@ -152,11 +190,7 @@ async fn a_user_who_may_not_switch_is_told_so_and_nothing_runs() {
 
 #[tokio::test]
 async fn where_nobody_listens_it_is_unreachable_and_nothing_ran() {
-    let port = UdpSocket::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = unused_port();
     for address in [
         format!("ipmi://127.0.0.1:{port}"),
         "ipmi://bmc.invalid".to_owned(),

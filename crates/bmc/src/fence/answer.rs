@@ -66,9 +66,10 @@ const TEXTS: [(&str, Class, When, &str); 18] = [
     ),
     (
         "Unable to connect/login",
-        Class::Unreachable,
+        // Not told apart; asked too often, a device that refuses a password locks the account.
+        Class::WrongCredentials,
         When::Before,
-        "it could not connect or log in: the address, the network, or user and password",
+        "it could not connect or not log in: the address, the network, or user and password",
     ),
     (
         "Unable to get PowerState",

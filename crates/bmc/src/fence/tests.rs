@@ -98,7 +98,7 @@ fn a_failure_says_what_is_wrong_and_whether_the_command_may_have_run() {
     for (stderr, class, may_have_run) in [
         (
             "ERROR: Unable to connect/login to fencing device\n",
-            Class::Unreachable,
+            Class::WrongCredentials,
             false,
         ),
         (
