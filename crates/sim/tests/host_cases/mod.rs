@@ -1,0 +1,387 @@
+//! What every API server has to make of hosts.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+pub mod world;
+
+use dogwatch_core::Now;
+use dogwatch_core::condition::{Observation, Status, Write};
+use dogwatch_core::decision::{Event, Severity};
+use dogwatch_core::power::{Command, End, HostStatus, Intention, Owner, State, reason};
+use dogwatch_k8s::host::{SecretTrouble, WriteError};
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use serde_json::json;
+
+use world::{World, writing};
+
+/// Every case, for the macro that makes tests of them.
+macro_rules! every_case {
+    ($run:ident) => {
+        $run! {
+            a_kind_that_comes_is_found_and_one_that_is_taken_out_leaves_no_hosts
+            a_host_is_seen_from_its_creation_to_its_end
+            a_status_is_written_on_what_was_seen_and_stands
+            a_status_for_a_host_that_was_made_anew_is_refused
+            what_others_wrote_stays
+            an_older_message_of_a_command_does_not_stay
+            annotations_are_taken_off_as_they_were_seen_and_no_others
+            a_secret_is_read_by_its_name_and_half_a_one_is_said
+            the_same_news_about_a_host_is_told_once_where_the_host_is
+            hosts_with_one_bmc_are_told_of_each_other
+            a_live_leader_of_metal3_owns_all_hosts_but_paused_ones_and_named_namespaces
+            a_lease_that_nobody_renews_is_a_dead_leaders
+        }
+    };
+}
+pub(crate) use every_case;
+
+pub async fn a_kind_that_comes_is_found_and_one_that_is_taken_out_leaves_no_hosts(world: &World) {
+    world.take_the_kind_out().await;
+    let mut sight = world.sight();
+    sight.until(|view| view.synced && !view.installed).await;
+    assert!(sight.view().hosts.is_empty());
+    world.install(&dogwatch_api::bare_metal_host::crd()).await;
+    world.host("h", "ipmi://192.0.2.1").await;
+    let name = world.name("h");
+    let names = sight.until(|view| view.hosts.contains_key(&name)).await;
+    assert!(names.contains(&name) && sight.view().installed);
+    world.take_the_kind_out().await;
+    let names = sight
+        .until(|view| !view.installed && view.hosts.is_empty())
+        .await;
+    assert!(names.contains(&name));
+}
+
+pub async fn a_host_is_seen_from_its_creation_to_its_end(world: &World) {
+    let mut sight = world.sight();
+    sight.until(|view| view.synced).await;
+    let made = world.host("h", "redfish://192.0.2.1").await;
+    let name = world.name("h");
+    sight.until(|view| view.hosts.contains_key(&name)).await;
+    assert_eq!(*sight.view().hosts[&name], made);
+    world
+        .change("h", &json!({ "spec": { "online": false } }))
+        .await;
+    assert_eq!(sight.next().await, [name.clone()].into());
+    assert!(!sight.view().hosts[&name].online);
+    world.delete("h").await;
+    assert_eq!(sight.next().await, [name].into());
+    assert!(sight.view().hosts.is_empty());
+    assert_eq!(world.hosts().read(&world.name("h")).await.unwrap(), None);
+}
+
+fn at(microseconds: i64) -> Timestamp {
+    Timestamp::from_microsecond(1_790_000_000_000_000 + microseconds).unwrap()
+}
+
+fn command(end: End) -> Intention {
+    Intention {
+        id: "p/1".into(),
+        command: Command::Off,
+        level: 0,
+        target: "t".into(),
+        since: at(1),
+        at: at(1),
+        attempt: 1,
+        before: 0,
+        after_unknown: false,
+        why: "HeldOff".into(),
+        end,
+    }
+}
+
+fn off(status: &mut HostStatus) {
+    status.powered_on = Some(false);
+    status.provisioning = Some("externally provisioned".into());
+    status.pending_reboot_since = Some(at(7));
+    status.last_powered_on = Some(at(3));
+    status.power.state = Some(State::Off);
+    status.power.observed_at = Some(at(9));
+    status.power.off_confirmed_at = Some(at(11));
+    status.power.command = Some(command(End::Open));
+}
+
+fn held() -> [Write; 1] {
+    [Write {
+        observation: Observation {
+            kind: "HeldOff",
+            status: Status::True,
+            reason: "HeldOff".into(),
+            message: "by k".into(),
+            heartbeat: false,
+        },
+        last_transition: at(0),
+    }]
+}
+
+pub async fn a_status_is_written_on_what_was_seen_and_stands(world: &World) {
+    let seen = world.host("h", "ipmi://192.0.2.1").await;
+    let write = writing(&seen, off);
+    let hosts = world.hosts();
+    let written = hosts.write_status(&seen, &write, &held()).await.unwrap();
+    let expected = HostStatus {
+        conditions: written.status.conditions.clone(),
+        ..write.status
+    };
+    assert_eq!(written.status, expected);
+    assert_eq!(written.status.conditions[0].reason, "HeldOff");
+    assert_eq!(hosts.read(&seen.name).await.unwrap().unwrap(), written);
+    // metal3's clients find what metal3 requires of a status.
+    assert_eq!(world.object("h").await.status["operationalStatus"], "OK");
+    // What comes late changes nothing, whether the host had a status before or not.
+    let late = writing(&seen, |status| status.powered_on = Some(true));
+    let answer = hosts.write_status(&seen, &late, &[]).await;
+    assert!(matches!(answer, Err(WriteError::Changed)), "{answer:?}");
+    world
+        .change("h", &json!({ "spec": { "online": false } }))
+        .await;
+    let late = writing(&written, |status| status.powered_on = Some(true));
+    let answer = hosts.write_status(&written, &late, &[]).await;
+    assert!(matches!(answer, Err(WriteError::Changed)), "{answer:?}");
+    let now = hosts.read(&seen.name).await.unwrap().unwrap();
+    assert_eq!(now.status.powered_on, Some(false));
+}
+
+pub async fn a_status_for_a_host_that_was_made_anew_is_refused(world: &World) {
+    let seen = world.host("h", "ipmi://192.0.2.1").await;
+    world.delete("h").await;
+    let new = world.host("h", "ipmi://192.0.2.1").await;
+    assert_ne!(seen.uid, new.uid);
+    let mut seen = seen;
+    for powered_on in [None, Some(true)] {
+        seen.status.powered_on = powered_on;
+        let answer = world
+            .hosts()
+            .write_status(&seen, &writing(&seen, off), &[])
+            .await;
+        assert!(matches!(answer, Err(WriteError::Changed)), "{answer:?}");
+    }
+    assert!(world.object("h").await.status.is_null());
+}
+
+pub async fn what_others_wrote_stays(world: &World) {
+    let image = json!({ "url": "http://192.0.2.9/image", "checksum": "auto" });
+    let spec = json!({ "online": true, "image": image, "bmc": world::bmc("ipmi://192.0.2.1") });
+    world.host_of("h", &spec).await;
+    let manageable = json!({ "type": "Manageable", "status": "True", "reason": "Manageable", "message": "m",
+        "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z" });
+    let theirs = json!({ "operationalStatus": "error", "errorCount": 3, "errorMessage": "x",
+        "hardware": { "cpu": { "arch": "x86_64" } }, "poweredOn": true,
+        "provisioning": { "ID": "1", "state": "provisioned", "image": image },
+        "conditions": [manageable] });
+    world.change_status("h", &theirs).await;
+    let hosts = world.hosts();
+    let seen = hosts.read(&world.name("h")).await.unwrap().unwrap();
+    let off = |status: &mut HostStatus| {
+        off(status);
+        status.provisioning = Some("provisioned".into());
+    };
+    let written = hosts
+        .write_status(&seen, &writing(&seen, off), &held())
+        .await
+        .unwrap();
+    let mut again = held();
+    again[0].observation.kind = "PowerAsWanted";
+    hosts
+        .write_status(&written, &writing(&written, |_| {}), &again)
+        .await
+        .unwrap();
+    let object = world.object("h").await;
+    assert_eq!(object.spec["image"], image);
+    let status = &object.status;
+    for name in [
+        "operationalStatus",
+        "errorCount",
+        "errorMessage",
+        "hardware",
+    ] {
+        assert_eq!(status[name], theirs[name], "{name}");
+    }
+    assert_eq!(status["provisioning"]["image"], image);
+    assert_eq!(status["provisioning"]["ID"], "1");
+    let conditions = status["conditions"].as_array().unwrap();
+    let kinds: Vec<_> = conditions
+        .iter()
+        .map(|it| it["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["Manageable", "HeldOff", "PowerAsWanted"]);
+    assert_eq!(conditions[0], manageable);
+}
+
+pub async fn an_older_message_of_a_command_does_not_stay(world: &World) {
+    let seen = world.host("h", "ipmi://192.0.2.1").await;
+    let hosts = world.hosts();
+    let failed = End::Failed {
+        at: at(5),
+        message: "no way".into(),
+    };
+    let write = writing(&seen, |status| status.power.command = Some(command(failed)));
+    let seen = hosts.write_status(&seen, &write, &[]).await.unwrap();
+    let write = writing(&seen, |status| {
+        status.power.command = Some(command(End::Open));
+    });
+    let seen = hosts.write_status(&seen, &write, &[]).await.unwrap();
+    assert_eq!(seen.status.power.command, Some(command(End::Open)));
+    let write = writing(&seen, |status| status.power.command = None);
+    let seen = hosts.write_status(&seen, &write, &[]).await.unwrap();
+    assert_eq!(seen.status.power.command, None);
+    let power = &world.object("h").await.status["power"];
+    assert!(power["command"].is_null(), "{power}");
+}
+
+pub async fn annotations_are_taken_off_as_they_were_seen_and_no_others(world: &World) {
+    world.host("h", "ipmi://192.0.2.1").await;
+    let three = json!({ "reboot.metal3.io": "", "reboot.metal3.io/k": "{}", "other": "x" });
+    world
+        .change("h", &json!({ "metadata": { "annotations": three } }))
+        .await;
+    let hosts = world.hosts();
+    let seen = hosts.read(&world.name("h")).await.unwrap().unwrap();
+    let base = ["reboot.metal3.io".to_owned()];
+    let now = hosts.remove_annotations(&seen, &base).await.unwrap();
+    let names: Vec<&String> = now.annotations.keys().collect();
+    assert_eq!(names, ["reboot.metal3.io/k"]);
+    // Asked again meanwhile: this one was not served.
+    let asked =
+        json!({ "metadata": { "annotations": { "reboot.metal3.io": "{\"mode\":\"hard\"}" } } });
+    world.change("h", &asked).await;
+    let answer = hosts.remove_annotations(&now, &base).await;
+    assert!(matches!(answer, Err(WriteError::Changed)), "{answer:?}");
+    let object = world.object("h").await;
+    assert!(object.annotations().contains_key("reboot.metal3.io"));
+    assert!(object.annotations().contains_key("other"));
+}
+
+pub async fn a_secret_is_read_by_its_name_and_half_a_one_is_said(world: &World) {
+    let hosts = world.hosts();
+    let trouble = async |name: &str| match hosts.secret(&world.namespace, name).await {
+        Err(SecretTrouble::Missing { reason, message }) => {
+            assert!(!message.contains("hunter2"), "{message}");
+            reason
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(trouble("bmc").await, reason::NO_SECRET);
+    assert_eq!(
+        trouble("../../default/secrets/bmc").await,
+        reason::NO_SECRET
+    );
+    assert_eq!(trouble("").await, reason::NO_SECRET);
+    world
+        .secret("bmc", &json!({ "password": "aHVudGVyMgo=" }))
+        .await;
+    assert_eq!(trouble("bmc").await, reason::BAD_SECRET);
+    let whole = json!({ "username": "YWRtaW4=", "password": "aHVudGVyMgo=", "ca.crt": "UEVN" });
+    world.secret("bmc", &whole).await;
+    let secret = hosts.secret(&world.namespace, "bmc").await.unwrap();
+    assert_eq!((&*secret.username, &*secret.password), ("admin", "hunter2"));
+    assert_eq!(secret.ca.as_deref(), Some("PEM".as_bytes()));
+    assert_eq!(hosts.secret(&world.namespace, "bmc").await.unwrap(), secret);
+    world
+        .secret(
+            "bmc",
+            &json!({ "username": "cm9vdA==", "password": "aHVudGVyMgo=" }),
+        )
+        .await;
+    let changed = hosts.secret(&world.namespace, "bmc").await.unwrap();
+    assert_ne!(changed.version, secret.version);
+}
+
+pub async fn the_same_news_about_a_host_is_told_once_where_the_host_is(world: &World) {
+    let host = world.host("h", "ipmi://192.0.2.1").await;
+    let event = |message: &str| Event {
+        severity: Severity::Warning,
+        reason: reason::FOUND_ON,
+        message: message.into(),
+    };
+    let now = Now {
+        wall: at(0),
+        mono: std::time::Duration::ZERO,
+    };
+    for message in ["one", "one", "two"] {
+        world
+            .hosts()
+            .say(&host, &event(message), now)
+            .await
+            .unwrap();
+    }
+    // Another reboot: it is news again.
+    let mut next = host.clone();
+    next.status.pending_reboot_since = Some(at(1));
+    world.hosts().say(&next, &event("one"), now).await.unwrap();
+    let mut events = world.events().await;
+    events.retain(|it| it.reason.as_deref() == Some(reason::FOUND_ON));
+    assert_eq!(events.len(), 3);
+    let about = &events[0].involved_object;
+    assert_eq!(about.kind.as_deref(), Some("BareMetalHost"));
+    assert_eq!(about.uid.as_ref(), Some(&host.uid));
+}
+
+pub async fn hosts_with_one_bmc_are_told_of_each_other(world: &World) {
+    world
+        .host("a", "redfish://192.0.2.1/redfish/v1/Systems/1")
+        .await;
+    world.host("b", "ipmi://192.0.2.2").await;
+    let mut sight = world.sight();
+    sight.until(|view| view.hosts.len() == 2).await;
+    let (a, b) = (world.name("a"), world.name("b"));
+    assert_eq!(sight.view().shared_with(&a), []);
+    let same = json!({ "spec": { "bmc": { "address": "ipmi://192.0.2.1" } } });
+    world.change("b", &same).await;
+    assert_eq!(sight.next().await, [a.clone(), b.clone()].into());
+    assert_eq!(sight.view().shared_with(&a), vec![world.name("b")]);
+    assert_eq!(sight.view().shared_with(&b), vec![world.name("a")]);
+    world.delete("b").await;
+    assert_eq!(sight.next().await, [a.clone(), b].into());
+    assert_eq!(sight.view().shared_with(&a), []);
+}
+
+pub async fn a_live_leader_of_metal3_owns_all_hosts_but_paused_ones_and_named_namespaces(
+    world: &World,
+) {
+    let host = world.host("h", "ipmi://192.0.2.1").await;
+    world
+        .operator_lease("bmo-1", "2026-01-01T00:00:00.000000Z")
+        .await;
+    let mut sight = world.sight();
+    sight.until(|view| !view.hosts.is_empty()).await;
+    world
+        .operator_lease("bmo-1", "2026-01-01T00:00:02.000000Z")
+        .await;
+    let theirs = Owner::Theirs {
+        leader: "bmo-1".into(),
+    };
+    let names = sight.until(|view| view.owner(&host) == theirs).await;
+    assert!(names.contains(&host.name), "it has another owner now");
+    let mut paused = host.clone();
+    let key = "baremetalhost.metal3.io/paused".to_owned();
+    paused.annotations.insert(key, String::new());
+    assert_eq!(sight.view().owner(&paused), Owner::Ours);
+    let mut named = world.sight_with(&[&world.namespace]);
+    named.until(|view| !view.hosts.is_empty()).await;
+    assert_eq!(named.view().owner(&host), Owner::Ours);
+    // It gives its Lease back.
+    world
+        .operator_lease("", "2026-01-01T00:00:03.000000Z")
+        .await;
+    let names = sight.until(|view| view.owner(&host) == Owner::Ours).await;
+    assert!(names.contains(&host.name));
+}
+
+pub async fn a_lease_that_nobody_renews_is_a_dead_leaders(world: &World) {
+    let host = world.host("h", "ipmi://192.0.2.1").await;
+    world
+        .operator_lease("bmo-1", "2026-01-01T00:00:00.000000Z")
+        .await;
+    let mut sight = world.sight();
+    sight
+        .until(|view| view.synced && !view.hosts.is_empty())
+        .await;
+    assert_eq!(sight.view().owner(&host), Owner::NotYetKnown);
+    let since = tokio::time::Instant::now();
+    let names = sight.until(|view| view.owner(&host) == Owner::Ours).await;
+    assert!(names.contains(&host.name));
+    // The Lease's second, and five that answers may be on their way.
+    assert!(since.elapsed().as_secs() >= 5, "{:?}", since.elapsed());
+}

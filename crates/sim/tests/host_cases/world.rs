@@ -1,0 +1,282 @@
+//! One server, and its BareMetalHosts as the power controller sees and writes them.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use dogwatch_api::bare_metal_host::{CRD_NAME, crd};
+use dogwatch_core::power::{Host, HostName, StatusWrite};
+use dogwatch_k8s::host::{Cadence, HostClient, HostObject, HostView, HostWatch};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Event, Namespace, Secret};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+pub const SOON: Duration = Duration::from_secs(40);
+
+/// Short, for a real server has a real clock.
+const CADENCE: Cadence = Cadence {
+    not_installed: Duration::from_millis(300),
+    look_failed: Duration::from_millis(300),
+};
+
+/// One server, and one namespace in it.
+pub struct World {
+    /// Whoever may do everything.
+    pub people: Client,
+    /// The power controller.
+    pub controller: Client,
+    pub namespace: String,
+}
+
+impl World {
+    /// A namespace of its own, on a server that has the kind and no hosts. `controller` may do what the
+    /// controller may.
+    pub async fn on(people: Client, controller: Client) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let world = Self {
+            people,
+            controller,
+            namespace: format!("hosts-{number}"),
+        };
+        let namespace = json!({ "metadata": { "name": world.namespace } });
+        let namespaces: Api<Namespace> = Api::all(world.people.clone());
+        let namespace = serde_json::from_value(namespace).unwrap();
+        namespaces
+            .create(&PostParams::default(), &namespace)
+            .await
+            .unwrap();
+        world.install(&crd()).await;
+        let all: Api<HostObject> = Api::all(world.people.clone());
+        for host in all.list(&ListParams::default()).await.unwrap() {
+            let hosts: Api<HostObject> =
+                Api::namespaced(world.people.clone(), &host.namespace().unwrap());
+            hosts
+                .delete(&host.name_any(), &DeleteParams::default())
+                .await
+                .unwrap();
+        }
+        let leases: Api<Lease> = Api::all(world.people.clone());
+        let leaders = ListParams::default().fields("metadata.name=baremetal-operator");
+        for lease in leases.list(&leaders).await.unwrap() {
+            let leases: Api<Lease> =
+                Api::namespaced(world.people.clone(), &lease.namespace().unwrap());
+            leases
+                .delete(&lease.name_any(), &DeleteParams::default())
+                .await
+                .unwrap();
+        }
+        world
+    }
+
+    pub fn hosts(&self) -> HostClient {
+        HostClient::new(self.controller.clone())
+    }
+
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        Api::namespaced(self.people.clone(), &self.namespace)
+    }
+
+    pub fn name(&self, host: &str) -> HostName {
+        HostName::new(&self.namespace, host)
+    }
+
+    /// Installs the kind, unless it is there.
+    pub async fn install(&self, crd: &Value) {
+        let crd = serde_json::from_value(crd.clone()).unwrap();
+        // It may be there.
+        let _: kube::Result<_> = self.kinds().create(&PostParams::default(), &crd).await;
+        self.until_listed(Result::is_ok).await;
+    }
+
+    pub async fn take_the_kind_out(&self) {
+        let _: kube::Result<_> = self
+            .kinds()
+            .delete(CRD_NAME, &DeleteParams::default())
+            .await;
+        self.until_listed(
+            |answer| matches!(answer, Err(kube::Error::Api(status)) if status.code == 404),
+        )
+        .await;
+    }
+
+    fn kinds(&self) -> Api<CustomResourceDefinition> {
+        Api::all(self.people.clone())
+    }
+
+    async fn until_listed(
+        &self,
+        is_so: impl Fn(&kube::Result<kube::core::ObjectList<HostObject>>) -> bool,
+    ) {
+        let deadline = Instant::now() + SOON;
+        loop {
+            let answer = self.api().list(&ListParams::default()).await;
+            if is_so(&answer) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{answer:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// A host with this BMC.
+    pub async fn host(&self, name: &str, address: &str) -> Host {
+        self.host_of(name, &json!({ "online": true, "bmc": bmc(address) }))
+            .await
+    }
+
+    pub async fn host_of(&self, name: &str, spec: &Value) -> Host {
+        let host = json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
+            "metadata": { "name": name }, "spec": spec });
+        // As people send it: with kind and version.
+        let request = http::Request::post(self.path("")).header("content-type", "application/json");
+        let request = request.body(host.to_string().into_bytes()).unwrap();
+        let _: Value = self.people.request(request).await.unwrap();
+        self.hosts().read(&self.name(name)).await.unwrap().unwrap()
+    }
+
+    fn path(&self, name: &str) -> String {
+        let slash = if name.is_empty() { "" } else { "/" };
+        let namespace = &self.namespace;
+        format!("/apis/metal3.io/v1alpha1/namespaces/{namespace}/baremetalhosts{slash}{name}")
+    }
+
+    pub async fn change(&self, name: &str, change: &Value) {
+        let hosts = self.api::<HostObject>();
+        let patch = Patch::Merge(change);
+        hosts
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// As metal3's controller would.
+    pub async fn change_status(&self, name: &str, change: &Value) {
+        let hosts = self.api::<HostObject>();
+        let patch = Patch::Merge(json!({ "status": change }));
+        hosts
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    pub async fn object(&self, name: &str) -> HostObject {
+        self.api().get(name).await.unwrap()
+    }
+
+    pub async fn delete(&self, name: &str) {
+        let hosts = self.api::<HostObject>();
+        hosts.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    /// `data` is plain text.
+    pub async fn secret(&self, name: &str, data: &Value) {
+        let secret = json!({ "apiVersion": "v1", "kind": "Secret",
+            "metadata": { "name": name }, "data": data });
+        let params = PatchParams::apply("people").force();
+        let secrets = self.api::<Secret>();
+        secrets
+            .patch(name, &params, &Patch::Apply(&secret))
+            .await
+            .unwrap();
+    }
+
+    /// metal3's leader, as it renews its Lease.
+    pub async fn operator_lease(&self, holder: &str, renewed: &str) {
+        let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": { "name": "baremetal-operator" },
+            "spec": { "holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 1 } });
+        let params = PatchParams::apply("operator").force();
+        let leases = self.api::<Lease>();
+        leases
+            .patch("baremetal-operator", &params, &Patch::Apply(&lease))
+            .await
+            .unwrap();
+    }
+
+    pub async fn events(&self) -> Vec<Event> {
+        let events = self.api::<Event>();
+        events.list(&ListParams::default()).await.unwrap().items
+    }
+
+    pub fn sight(&self) -> Sight {
+        self.sight_with(&[])
+    }
+
+    /// What a controller sees that was told that these namespaces are its own.
+    pub fn sight_with(&self, ours: &[&str]) -> Sight {
+        let ours = ours.iter().map(|name| (*name).to_owned()).collect();
+        Sight(HostWatch::at(
+            self.controller.clone(),
+            ours,
+            CADENCE,
+            || 0.5,
+        ))
+    }
+}
+
+pub fn bmc(address: &str) -> Value {
+    json!({ "address": address, "credentialsName": "bmc" })
+}
+
+pub fn writing(
+    host: &Host,
+    change: impl FnOnce(&mut dogwatch_core::power::HostStatus),
+) -> StatusWrite {
+    let mut status = host.status.clone();
+    change(&mut status);
+    StatusWrite {
+        status,
+        why: "test",
+    }
+}
+
+/// What one controller sees.
+pub struct Sight(HostWatch);
+
+impl Sight {
+    pub fn view(&self) -> &HostView {
+        self.0.view()
+    }
+
+    pub async fn next(&mut self) -> BTreeSet<HostName> {
+        tokio::time::timeout(SOON, self.0.changed()).await.unwrap()
+    }
+
+    /// The next change, if one comes in time.
+    pub async fn within(&mut self, long: Duration) -> BTreeSet<HostName> {
+        let changed = tokio::time::timeout(long, self.0.changed()).await;
+        changed.unwrap_or_default()
+    }
+
+    /// Looks at every change for so long.
+    pub async fn during(&mut self, long: Duration, look: impl Fn(&HostView)) {
+        let end = Instant::now() + long;
+        while timeout_at(end, self.0.changed()).await.is_ok() {
+            look(self.0.view());
+        }
+        look(self.0.view());
+    }
+
+    /// The names of all that changed until it was so.
+    pub async fn until(&mut self, is_so: impl Fn(&HostView) -> bool) -> BTreeSet<HostName> {
+        let deadline = Instant::now() + SOON;
+        let mut names = BTreeSet::new();
+        while !is_so(self.0.view()) {
+            let Ok(changed) = timeout_at(deadline, self.0.changed()).await else {
+                panic!("not seen in time: {:?}", self.0.view());
+            };
+            names.extend(changed);
+        }
+        names
+    }
+}
