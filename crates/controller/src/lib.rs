@@ -15,5 +15,6 @@ pub mod lock;
 pub mod metrics;
 pub mod policy_status;
 pub mod run;
+pub mod schedule;
 
 pub use context::{Context, Stop, Stopper};

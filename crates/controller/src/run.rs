@@ -26,7 +26,7 @@ use crate::leader::{Election, Leadership};
 use crate::lock::engine::{self, Engine, Gatekeeper};
 use crate::lock::http;
 use crate::metrics::Metrics;
-use crate::{Context, Stop, Stopper, healer, policy_status};
+use crate::{Context, Stop, Stopper, healer, policy_status, schedule};
 
 /// How long components may take to finish once they are told to stop. The Deployment's
 /// `terminationGracePeriodSeconds` is longer. Source: specification §2.7.
@@ -128,6 +128,7 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), Run
             "the status of policies",
             policy_status::run(context.clone()),
         ));
+        components.spawn(named("the schedules", schedule::run(context.clone())));
         let healing = heal::Config {
             flags: context.flags.clone(),
             ..heal::Config::default()

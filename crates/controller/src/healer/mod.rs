@@ -8,7 +8,7 @@
 
 mod eyes;
 mod hands;
-mod pace;
+pub(crate) mod pace;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,25 +7,25 @@ const LONGEST: Duration = Duration::from_mins(5);
 
 /// One object's pauses: each twice as long as the one before.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     pause: Duration,
     until: Option<Duration>,
 }
 
 impl Pace {
     /// It worked.
-    pub(super) fn well(&mut self) {
+    pub(crate) fn well(&mut self) {
         *self = Self::default();
     }
 
     /// It did not.
-    pub(super) fn trouble(&mut self, now: Duration) {
+    pub(crate) fn trouble(&mut self, now: Duration) {
         self.pause = (self.pause * 2).clamp(SHORTEST, LONGEST);
         self.until = Some(now + self.pause);
     }
 
     /// Not to be tried before.
-    pub(super) fn until(&self) -> Option<Duration> {
+    pub(crate) fn until(&self) -> Option<Duration> {
         self.until
     }
 }

@@ -33,7 +33,7 @@ pub enum Action {
     Ask(Box<Ask>),
 }
 
-/// What has to be looked at.
+/// What has to be looked at, now and once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
     /// All Nodes and all hosts of the schedule's namespace, as far as the schedule asks for some.
@@ -70,7 +70,6 @@ pub fn decide(seen: &Seen, now: Now) -> Decision {
         Step::Rest | Step::Begin(_) | Step::Finish(_) => {}
         Step::Look => decision.looks = vec![Look::Targets],
         Step::Ask(asks) => {
-            decision.looks = vec![Look::Targets];
             decision.actions = asks
                 .into_iter()
                 .map(|ask| Action::Ask(Box::new(ask)))
