@@ -14,6 +14,7 @@ pub mod leader;
 pub mod lock;
 pub mod metrics;
 pub mod policy_status;
+pub mod power;
 pub mod run;
 pub mod schedule;
 

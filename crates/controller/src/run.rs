@@ -26,6 +26,7 @@ use crate::leader::{Election, Leadership};
 use crate::lock::engine::{self, Engine, Gatekeeper};
 use crate::lock::http;
 use crate::metrics::Metrics;
+use crate::power;
 use crate::{Context, Stop, Stopper, healer, policy_status, schedule};
 
 /// How long components may take to finish once they are told to stop. The Deployment's
@@ -43,6 +44,18 @@ pub enum Component {
     Healer,
     /// The lock over HTTP, on every replica.
     Lock,
+    /// The power of BareMetalHosts, by the one that leads.
+    Power,
+}
+
+impl Component {
+    /// Whether it acts for the whole cluster, so that only one replica may.
+    fn needs_a_leader(self) -> bool {
+        match self {
+            Component::Healer | Component::Power => true,
+            Component::Lock => false,
+        }
+    }
 }
 
 /// What a process is started with.
@@ -63,6 +76,8 @@ pub struct Setup {
     pub listen: Listen,
     /// Where the lock is served, and to whom.
     pub lock: http::Config,
+    /// How the power of hosts is kept.
+    pub power: power::Settings,
     /// Asks the Prometheus gates of policies that rule hosts of the lock API.
     pub gatekeeper: Arc<dyn Gatekeeper>,
 }
@@ -128,12 +143,18 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), Run
             "the status of policies",
             policy_status::run(context.clone()),
         ));
-        components.spawn(named("the schedules", schedule::run(context.clone())));
         let healing = heal::Config {
             flags: context.flags.clone(),
             ..heal::Config::default()
         };
         components.spawn(named("the healer", healer::run(context.clone(), healing)));
+    }
+    if setup.components.contains(&Component::Power) {
+        let power = power::run(context.clone(), setup.power);
+        components.spawn(named("power control", power));
+    }
+    if setup.components.iter().any(|part| part.needs_a_leader()) {
+        components.spawn(named("the schedules", schedule::run(context.clone())));
         election.spawn(lead(&context, terms, jitter).run(last_stop));
     }
     let ended = tokio::select! {

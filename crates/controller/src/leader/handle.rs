@@ -37,6 +37,11 @@ impl Leadership {
             .is_some_and(|term| now.mono.saturating_add(needed) < term.until.mono)
     }
 
+    /// Until when, by the monotonic clock, this process leads whatever happens.
+    pub fn leads_until(&self) -> Option<Duration> {
+        self.leads().map(|term| term.until.mono)
+    }
+
     /// Waits until this process leads.
     pub async fn won(&self) -> Term {
         let mut terms = self.terms.clone();

@@ -13,10 +13,12 @@ use dogwatch_core::limit::Limit;
 use dogwatch_process::listen::Listen;
 use dogwatch_process::log::Format;
 
+use super::power::PowerArgs;
+
 /// What runs, and where it serves.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ControllerArgs {
-    /// What runs: healer, lock; separated by commas
+    /// What runs: power, healer, lock; separated by commas
     #[arg(
         long,
         env = "DOGWATCH_COMPONENTS",
@@ -79,6 +81,10 @@ pub struct ControllerArgs {
     #[arg(long, env = "DOGWATCH_FLEETLOCK_DRAIN")]
     pub fleetlock_drain: bool,
 
+    /// How the power of hosts is kept
+    #[command(flatten)]
+    pub power: PowerArgs,
+
     /// What gates of policies need to ask a Prometheus
     #[command(flatten)]
     pub prometheus: PrometheusArgs,
@@ -110,6 +116,8 @@ pub enum Part {
     Healer,
     /// The lock over HTTP.
     Lock,
+    /// The power of BareMetalHosts.
+    Power,
 }
 
 impl From<Part> for Component {
@@ -117,6 +125,7 @@ impl From<Part> for Component {
         match part {
             Part::Healer => Component::Healer,
             Part::Lock => Component::Lock,
+            Part::Power => Component::Power,
         }
     }
 }
@@ -143,10 +152,11 @@ fn part(text: &str) -> Result<Part, String> {
     match text {
         "healer" => Ok(Part::Healer),
         "lock" => Ok(Part::Lock),
-        "power" | "remediation" | "web" => Err(format!(
-            "{text} is not built yet: there are healer and lock"
+        "power" => Ok(Part::Power),
+        "remediation" | "web" => Err(format!(
+            "{text} is not built yet: there are power, healer and lock"
         )),
-        _ => Err("there are healer and lock".to_owned()),
+        _ => Err("there are power, healer and lock".to_owned()),
     }
 }
 
@@ -179,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_is_not_built_yet_is_refused_by_name() {
-        for name in ["power", "remediation", "web"] {
+        for name in ["remediation", "web"] {
             let error = parsed(&["--components", &format!("healer,{name}")]).unwrap_err();
             assert!(
                 error.contains("--components") && error.contains("not built yet"),
@@ -189,7 +199,7 @@ mod tests {
         assert!(
             parsed(&["--components", "watchdog"])
                 .unwrap_err()
-                .contains("healer and lock")
+                .contains("power, healer and lock")
         );
     }
 
@@ -227,7 +237,10 @@ mod tests {
 
     #[test]
     fn components_are_chosen_by_name() {
-        assert_eq!(parsed(&[]).unwrap().components, [Part::Healer, Part::Lock]);
+        assert_eq!(
+            parsed(&[]).unwrap().components,
+            [Part::Healer, Part::Lock]
+        );
         assert_eq!(
             parsed(&["--components=lock"]).unwrap().components,
             [Part::Lock]
@@ -243,6 +256,15 @@ mod tests {
             ("--lock-auth", "everybody"),
             ("--fleetlock-listen", "localhost"),
             ("--listen", "9421"),
+            ("--bmc-max-concurrent", "0"),
+            ("--bmc-timeout", "500ms"),
+            ("--bmc-timeout", "2m"),
+            ("--power-poll-interval", "often"),
+            ("--power-check-interval", "0s"),
+            ("--power-confirm-interval", "10ms"),
+            ("--power-settle", "0s"),
+            ("--soft-power-off-timeout", "1"),
+            ("--host-namespaces", "Metal"),
             ("--log-format", "xml"),
         ] {
             let error = parsed(&[&format!("{flag}={value}")]).unwrap_err();

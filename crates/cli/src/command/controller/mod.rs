@@ -1,6 +1,7 @@
 //! `dogwatch controller`: what runs beside the coordinators, as a Deployment of two.
 
 mod args;
+mod power;
 
 use std::sync::Arc;
 
@@ -76,6 +77,7 @@ async fn prepare(cluster: &Cluster, args: ControllerArgs) -> Result<Setup, Failu
         components: args.components.into_iter().map(Component::from).collect(),
         listen: args.listen,
         lock,
+        power: args.power.settings(),
         gatekeeper,
     })
 }

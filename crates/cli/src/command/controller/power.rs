@@ -1,0 +1,118 @@
+//! The flags of power control. Source: specification §7.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use dogwatch_controller::power::{PowerBoard, Settings, drivers};
+use dogwatch_core::duration;
+use dogwatch_core::name::GroupName;
+use dogwatch_core::power::Config;
+
+/// The longest time for one call: a BMC that needs longer is as good as hung.
+const LONGEST_CALL: Duration = Duration::from_mins(1);
+
+/// How the power of BareMetalHosts is kept.
+#[derive(Debug, Clone, clap::Args)]
+pub struct PowerArgs {
+    /// How many polls and checks of BMCs at a time; commands have a lane of their own
+    #[arg(
+        long,
+        env = "DOGWATCH_BMC_MAX_CONCURRENT",
+        value_name = "N",
+        default_value = "100"
+    )]
+    pub bmc_max_concurrent: NonZeroUsize,
+
+    /// How long one call to a BMC may take, 1s to 1m; a command also less than the lead lasts
+    #[arg(long, env = "DOGWATCH_BMC_TIMEOUT", value_name = "DURATION", default_value = "10s", value_parser = call)]
+    pub bmc_timeout: Duration,
+
+    /// How often the power of each host is read when nothing is under way
+    #[arg(long, env = "DOGWATCH_POWER_POLL_INTERVAL", value_name = "DURATION", default_value = "1m", value_parser = seconds)]
+    pub power_poll_interval: Duration,
+
+    /// How often it is checked that power control would work
+    #[arg(long, env = "DOGWATCH_POWER_CHECK_INTERVAL", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
+    pub power_check_interval: Duration,
+
+    /// How far apart the two readings are that confirm off
+    #[arg(long, env = "DOGWATCH_POWER_CONFIRM_INTERVAL", value_name = "DURATION", default_value = "5s", value_parser = seconds)]
+    pub power_confirm_interval: Duration,
+
+    /// How long a BMC may still run a command of which nobody knows how it ended
+    #[arg(long, env = "DOGWATCH_POWER_SETTLE", value_name = "DURATION", default_value = "30s", value_parser = seconds)]
+    pub power_settle: Duration,
+
+    /// How long an operating system may take to shut down before the power is cut
+    #[arg(long, env = "DOGWATCH_SOFT_POWER_OFF_TIMEOUT", value_name = "DURATION", default_value = "3m", value_parser = seconds)]
+    pub soft_power_off_timeout: Duration,
+
+    /// Hosts in these namespaces are ours although a baremetal-operator lives; separated by commas
+    #[arg(long, env = "DOGWATCH_HOST_NAMESPACES", value_name = "NAMES", value_delimiter = ',', value_parser = namespace)]
+    pub host_namespaces: Vec<String>,
+
+    /// The program that speaks IPMI; a name is looked for in PATH
+    #[arg(
+        long,
+        env = "DOGWATCH_IPMITOOL",
+        value_name = "PROGRAM",
+        default_value = "ipmitool"
+    )]
+    pub ipmitool: PathBuf,
+
+    /// The one folder that fence agents come from
+    #[arg(
+        long,
+        env = "DOGWATCH_FENCE_AGENTS",
+        value_name = "FOLDER",
+        default_value = "/usr/sbin"
+    )]
+    pub fence_agents: PathBuf,
+}
+
+impl PowerArgs {
+    /// What the component is started with.
+    pub fn settings(self) -> Settings {
+        Settings {
+            config: Config {
+                poll: self.power_poll_interval,
+                check: self.power_check_interval,
+                confirm: self.power_confirm_interval,
+                settle: self.power_settle,
+                soft: self.soft_power_off_timeout,
+                call: self.bmc_timeout,
+            },
+            max_concurrent: self.bmc_max_concurrent,
+            host_namespaces: self.host_namespaces.into_iter().collect(),
+            connect: drivers(self.ipmitool, self.fence_agents),
+            board: PowerBoard::default(),
+        }
+    }
+}
+
+fn call(text: &str) -> Result<Duration, String> {
+    let duration = seconds(text)?;
+    if duration > LONGEST_CALL {
+        return Err("a BMC gets at most 1m".to_owned());
+    }
+    Ok(duration)
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match duration::parse(text) {
+        Ok(duration) if duration < Duration::from_secs(1) => {
+            Err("it must be 1s or longer".to_owned())
+        }
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A namespace is a DNS label, by the same rule as a group.
+fn namespace(text: &str) -> Result<String, String> {
+    match GroupName::new(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(error.why.to_string()),
+    }
+}

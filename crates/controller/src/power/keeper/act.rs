@@ -1,0 +1,321 @@
+//! What a decision asks for is begun: looks beside one another, one action at a time.
+
+use std::time::Duration;
+
+use dogwatch_core::decision::Event;
+use dogwatch_core::power::{
+    Action, Config, Decision, End, Host, Intention, Look, Owner, StatusWrite,
+};
+use dogwatch_core::{Now, condition};
+use futures::FutureExt as _;
+use tracing::info;
+
+use super::super::call;
+use super::super::lanes::Errand;
+use super::Keeper;
+use super::work::{self, Done, StatusJob};
+
+/// What of the lead is left when a command's deadline comes: for the answer's way, and for a clock
+/// that runs late.
+const MARGIN: Duration = Duration::from_millis(1500);
+/// A command is not begun with less time than this, unless `--bmc-timeout` is less.
+const LEAST: Duration = Duration::from_secs(5);
+/// How soon it is tried again what the lead is too short for; it is renewed every three seconds.
+const LEAD_AGAIN: Duration = Duration::from_millis(250);
+
+impl Keeper {
+    /// Begins what is not under way yet.
+    pub(super) fn begin(&mut self, decision: &Decision, now: Now) {
+        if !self.is_finishing {
+            self.fetch_secrets(now);
+            for look in &decision.looks {
+                self.look(look);
+            }
+        }
+        self.act(decision, now);
+    }
+
+    fn look(&mut self, look: &Look) {
+        match look {
+            Look::Read { level, is_urgent } => self.read(*level, *is_urgent),
+            Look::Check { level } => {
+                if !self.under_way.secrets && self.under_way.checks.insert(*level) {
+                    self.read_secrets(Some(*level));
+                }
+            }
+        }
+    }
+
+    /// At most one poll and one urgent reading of a level at a time: what is urgent waits for no poll.
+    fn read(&mut self, number: usize, is_urgent: bool) {
+        let way = &self.under_way;
+        let is_read = way.urgent.contains(&number) || !is_urgent && way.polls.contains(&number);
+        let Some(level) = self.links.open(number).filter(|_| !is_read) else {
+            return;
+        };
+        let (errand, under_way) = if is_urgent {
+            (Errand::Urgent, &mut self.under_way.urgent)
+        } else {
+            (Errand::Routine, &mut self.under_way.polls)
+        };
+        under_way.insert(number);
+        let (services, epoch) = (self.services.clone(), self.epoch);
+        let job = async move {
+            let within = services.config.call;
+            let level = (number, level);
+            let read = call::read(&services, level, errand, within).await;
+            Done::Read {
+                read,
+                is_urgent,
+                epoch,
+            }
+        };
+        self.jobs.push(job.boxed());
+    }
+
+    /// What is lacking is looked for again and again.
+    fn fetch_secrets(&mut self, now: Now) {
+        let is_ours = self.spot.lock().seen.owner == Owner::Ours;
+        let is_lacking = is_ours && self.links.lacks_something();
+        if is_lacking && !self.under_way.secrets && !self.secrets.waits(now.mono) {
+            self.read_secrets(None);
+        }
+    }
+
+    pub(super) fn read_secrets(&mut self, check: Option<usize>) {
+        self.under_way.secrets = true;
+        let namespace = self.spot.lock().seen.host.name.namespace.clone();
+        let names = self.links.secrets();
+        let job = work::secrets(self.services.clone(), namespace, names, check);
+        self.jobs.push(job.boxed());
+    }
+
+    pub(super) fn check(&mut self, number: usize) {
+        let Some(level) = self.links.open(number) else {
+            self.under_way.checks.remove(&number);
+            return;
+        };
+        let (services, epoch) = (self.services.clone(), self.epoch);
+        let job = async move {
+            let within = services.config.call;
+            let found = call::check(&services, level, within).await;
+            Done::Checked {
+                level: number,
+                found,
+                epoch,
+            }
+        };
+        self.jobs.push(job.boxed());
+    }
+
+    fn act(&mut self, decision: &Decision, now: Now) {
+        let action = decision.actions.first();
+        let commanded = action.and_then(|action| self.commanded(action));
+        self.hold_place(commanded.as_ref().map(|intention| intention.level));
+        match action {
+            Some(Action::Send(intention)) => self.send(intention, now),
+            Some(Action::WriteStatus(write)) => self.write(write, commanded, decision, now),
+            Some(Action::RemoveAnnotations(names)) => self.remove(names, decision, now),
+            None => self.tell(decision, now),
+        }
+    }
+
+    /// The command that the action sends, or writes down for the first time.
+    fn commanded(&self, action: &Action) -> Option<Intention> {
+        let write = match action {
+            Action::Send(intention) => return Some(intention.clone()),
+            Action::RemoveAnnotations(_) => return None,
+            Action::WriteStatus(write) => write,
+        };
+        let spot = self.spot.lock();
+        let standing = spot.seen.host.status.power.command.as_ref();
+        let written = write.status.power.command.as_ref()?;
+        let is_new = standing.is_none_or(|standing| standing.id != written.id);
+        (is_new && written.end == End::Open).then(|| written.clone())
+    }
+
+    /// Sees to it that there is a place for a command to this level, and for no other.
+    fn hold_place(&mut self, wanted: Option<usize>) {
+        if self.place.as_ref().map(|(level, _)| *level) != wanted {
+            self.place = None;
+        }
+        let is_busy = self.under_way.command || self.under_way.place.is_some();
+        let Some(number) = wanted.filter(|_| self.place.is_none() && !is_busy) else {
+            return;
+        };
+        let Some(level) = self.links.open(number) else {
+            return;
+        };
+        self.under_way.place = Some(number);
+        let services = self.services.clone();
+        let job = async move {
+            let place = call::enter(&services, &level, Errand::Urgent).await;
+            Done::Placed {
+                level: number,
+                place,
+            }
+        };
+        self.jobs.push(job.boxed());
+    }
+
+    /// Sends what stands on the host, at once on the answer that it does, while the lead outlasts it.
+    fn send(&mut self, intention: &Intention, now: Now) {
+        let Some(within) = self.command_within(now) else {
+            return;
+        };
+        let level = self.links.open(intention.level);
+        let (Some(level), false) = (level, self.under_way.command) else {
+            return;
+        };
+        let mut spot = self.spot.lock();
+        let written = spot.seen.memory.command.as_ref();
+        let is_fresh = written.is_some_and(|written| {
+            let age = now.mono.saturating_sub(written.written);
+            written.id == intention.id && written.sent.is_none() && age <= Config::SEND_WITHIN
+        });
+        let Some((_, place)) = self.place.take_if(|_| is_fresh) else {
+            return;
+        };
+        spot.seen.memory.sending(now.mono);
+        let (host, why) = (&spot.seen.host.name, &intention.why);
+        info!(%host, command = %intention.command, level = intention.level, attempt = intention.attempt, why, "commands a BMC");
+        self.under_way.command = true;
+        let services = self.services.clone();
+        let (id, command) = (intention.id.clone(), intention.command);
+        let job = async move {
+            let how = call::send(&services, place, level, command, within).await;
+            Done::Commanded { id, how }
+        };
+        self.jobs.push(job.boxed());
+    }
+
+    /// How long a command that begins now may take: `--bmc-timeout`, and less than the lead lasts.
+    /// `None`: too short.
+    fn command_within(&mut self, now: Now) -> Option<Duration> {
+        let call = self.services.config.call;
+        let left = self.services.leadership.leads_until();
+        let left = left.and_then(|until| until.checked_sub(now.mono + MARGIN));
+        let within = left.map(|left| left.min(call));
+        let within = within.filter(|within| *within >= call.min(LEAST));
+        if within.is_none() {
+            self.again = Some(now.mono + LEAD_AGAIN);
+        }
+        within
+    }
+
+    fn write(
+        &mut self,
+        write: &StatusWrite,
+        commanded: Option<Intention>,
+        decision: &Decision,
+        now: Now,
+    ) {
+        if commanded.is_some() && !self.may_command(now) {
+            if self.place.is_none() {
+                self.tell(decision, now);
+            }
+            return;
+        }
+        if !self.may_write(now) {
+            return;
+        }
+        let events = self.unsaid(decision);
+        let intention = commanded.map(|intention| intention.id);
+        self.push_write(write.clone(), decision, intention, events, now);
+    }
+
+    /// Nothing new is begun at the end of the process.
+    fn may_command(&mut self, now: Now) -> bool {
+        let is_placed = self.place.is_some() && !self.is_finishing && !self.under_way.command;
+        is_placed && self.command_within(now).is_some()
+    }
+
+    fn may_write(&self, now: Now) -> bool {
+        let leads = self.services.leadership.leads().is_some();
+        leads && !self.under_way.write && !self.writes.waits(now.mono)
+    }
+
+    fn push_write(
+        &mut self,
+        write: StatusWrite,
+        decision: &Decision,
+        intention: Option<String>,
+        events: Vec<Event>,
+        now: Now,
+    ) {
+        let host = {
+            let mut spot = self.spot.lock();
+            if let Some(id) = &intention {
+                spot.seen.memory.writing(id);
+            }
+            spot.seen.host.clone()
+        };
+        let wanted = &decision.report.conditions;
+        let conditions = condition::to_write(&host.status.conditions, wanted, now);
+        let because = &decision.because;
+        info!(host = %host.name, reason = because.reason, why = because.message, for_what = write.why, "writes a host's status");
+        let job = StatusJob {
+            services: self.services.clone(),
+            host,
+            write,
+            conditions,
+            intention,
+            events,
+        };
+        self.under_way.write = true;
+        self.jobs.push(job.run().boxed());
+    }
+
+    fn remove(&mut self, names: &[String], decision: &Decision, now: Now) {
+        if !self.may_write(now) || self.is_finishing {
+            return;
+        }
+        let host = self.spot.lock().seen.host.clone();
+        let because = &decision.because;
+        info!(host = %host.name, reason = because.reason, why = because.message, annotations = ?names, "removes annotations of a host");
+        let events = self.unsaid(decision);
+        self.under_way.write = true;
+        let job = work::remove(self.services.clone(), host, names.to_vec(), events);
+        self.jobs.push(job.boxed());
+    }
+
+    /// Nothing is to be done: what is to be seen is written where it changed, and said.
+    fn tell(&mut self, decision: &Decision, now: Now) {
+        let events = self.unsaid(decision);
+        self.said.clone_from(&decision.report.events);
+        self.say(events);
+        if !self.may_write(now) {
+            return;
+        }
+        let (status, is_changed) = {
+            let spot = self.spot.lock();
+            let standing = &spot.seen.host.status;
+            let wanted = &decision.report.conditions;
+            let conditions = condition::to_write(&standing.conditions, wanted, now);
+            (standing.clone(), !conditions.is_empty())
+        };
+        if is_changed {
+            let why = "its conditions changed";
+            let write = StatusWrite { status, why };
+            self.push_write(write, decision, None, Vec::new(), now);
+        }
+    }
+
+    /// What was not said yet in this run of sameness.
+    fn unsaid(&self, decision: &Decision) -> Vec<Event> {
+        let events = decision.report.events.iter();
+        events
+            .filter(|event| !self.said.contains(event))
+            .cloned()
+            .collect()
+    }
+
+    pub(super) fn say(&mut self, events: Vec<Event>) {
+        if events.is_empty() || self.services.leadership.leads().is_none() {
+            return;
+        }
+        let host: Host = self.spot.lock().seen.host.clone();
+        let job = work::say(self.services.clone(), host, events);
+        self.jobs.push(job.boxed());
+    }
+}

@@ -1,0 +1,223 @@
+//! One host's power, while this process leads: observe, decide, do the first batch, sleep until the
+//! wake-up or a change.
+//!
+//! **Promises:**
+//! - Nothing that hangs keeps a decision up: readings, checks, commands and writes run beside the loop.
+//! - One write at a time, and one command at a time. A command has its place in the lane before its
+//!   intention is written, so that it is sent at once on the answer.
+//! - Whatever this process remembers of the host ends with its lead.
+
+mod act;
+mod pace;
+mod take;
+mod work;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dogwatch_core::condition;
+use dogwatch_core::decision::Event;
+use dogwatch_core::power::{Decision, Host, HostName, Memory, Owner, Seen, decide};
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use tokio::sync::watch;
+
+use self::pace::Pace;
+use self::work::Done;
+use super::board::Spot;
+use super::lanes::Place;
+use super::links::Links;
+use super::services::Services;
+use super::tally::Entry;
+use crate::Stop;
+
+/// What is seen of a host from outside.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Input {
+    /// The object, as the watch shows it.
+    pub(super) host: Arc<Host>,
+    /// Whose it is.
+    pub(super) owner: Owner,
+    /// Other hosts with one of its devices.
+    pub(super) shared_with: Vec<HostName>,
+}
+
+/// A wake-up that is due already, while what was begun is under way: looked at again so soon.
+const WHILE_BUSY: Duration = Duration::from_secs(1);
+/// The same with nothing under way.
+const WHILE_IDLE: Duration = Duration::from_millis(50);
+
+/// One host's keeper.
+pub(super) struct Keeper {
+    services: Services,
+    input: watch::Receiver<Input>,
+    spot: Spot,
+    links: Links,
+    jobs: FuturesUnordered<BoxFuture<'static, Done>>,
+    under_way: UnderWay,
+    /// The place for the next command, and its level.
+    place: Option<(usize, Place)>,
+    writes: Pace,
+    secrets: Pace,
+    /// Why nothing that is written stays, if that is so.
+    pruned: Option<String>,
+    said: Vec<Event>,
+    /// When to look again although the decision does not ask for it.
+    again: Option<Duration>,
+    /// Which drivers these are, counted: what others found out means nothing.
+    epoch: u64,
+    tally: Entry,
+    /// 0..1, another one whenever something has ended.
+    jitter: f64,
+    is_finishing: bool,
+}
+
+#[derive(Default)]
+struct UnderWay {
+    polls: BTreeSet<usize>,
+    urgent: BTreeSet<usize>,
+    checks: BTreeSet<usize>,
+    command: bool,
+    write: bool,
+    place: Option<usize>,
+    secrets: bool,
+}
+
+impl Keeper {
+    /// Nothing is remembered yet.
+    pub(super) fn new(services: Services, input: watch::Receiver<Input>, spot: Spot) -> Self {
+        let jitter = services.jitter.draw();
+        let tally = services.tally.entry();
+        Self {
+            services,
+            input,
+            spot,
+            links: Links::default(),
+            jobs: FuturesUnordered::new(),
+            under_way: UnderWay::default(),
+            place: None,
+            writes: Pace::default(),
+            secrets: Pace::default(),
+            pruned: None,
+            said: Vec::new(),
+            again: None,
+            epoch: 0,
+            tally,
+            jitter,
+            is_finishing: false,
+        }
+    }
+
+    /// What a keeper knows at first.
+    pub(super) fn first(input: &Input) -> Seen {
+        Seen {
+            host: Host::clone(&input.host),
+            owner: input.owner.clone(),
+            shared_with: input.shared_with.clone(),
+            access: Vec::new(),
+            memory: Memory::default(),
+        }
+    }
+
+    /// Keeps the host until it is gone, or `stop` is told and the command under way has ended.
+    pub(super) async fn run(mut self, stop: Stop) {
+        loop {
+            self.observe();
+            let wake = self.step();
+            if self.is_finishing && self.has_finished() {
+                break;
+            }
+            tokio::select! {
+                changed = self.input.changed() => if changed.is_err() { break },
+                Some(done) = self.jobs.next() => self.take(done),
+                () = sleep_until(&self.services, wake) => {}
+                () = stop.told(), if !self.is_finishing => self.is_finishing = true,
+            }
+        }
+        self.links.close();
+    }
+
+    /// Takes in what is seen from outside. A version that a write of ours is about to replace waits.
+    fn observe(&mut self) {
+        let now = self.services.clock.now();
+        let input = self.input.borrow_and_update().clone();
+        let mut spot = self.spot.lock();
+        let seen = &mut spot.seen;
+        seen.owner = input.owner;
+        seen.shared_with = input.shared_with;
+        if !self.under_way.write && is_newer(&input.host, &seen.host) {
+            seen.host = Host::clone(&input.host);
+        }
+        if self.links.follow(&seen.host.levels, &self.services.lanes) {
+            seen.memory.forget_bmc();
+            self.epoch += 1;
+            self.secrets = Pace::default();
+        }
+        seen.memory.saw(&seen.host, now);
+        seen.access = self.access();
+    }
+
+    /// Decides, and begins what is to be done. When to look again.
+    fn step(&mut self) -> Duration {
+        let now = self.services.clock.now();
+        let id = self.services.ids.draw();
+        let decision = {
+            let mut spot = self.spot.lock();
+            let decision = decide(&spot.seen, &self.services.config, &id, self.jitter, now);
+            let decision = Arc::new(decision);
+            spot.decision = Some(Arc::clone(&decision));
+            self.tally.count(&spot.seen, &decision, now);
+            decision
+        };
+        self.begin(&decision, now);
+        self.wake(&decision)
+    }
+
+    fn wake(&mut self, decision: &Decision) -> Duration {
+        let now = self.services.clock.now();
+        let standing = &self.spot.lock().seen.host.status.conditions;
+        let wakes = [
+            decision.wake.as_ref().map(|wake| wake.at),
+            condition::next_write(standing, &decision.report.conditions, now),
+            self.writes.until().filter(|until| *until > now.mono),
+            self.secrets.until().filter(|until| *until > now.mono),
+            self.again.take(),
+        ];
+        let pause = if self.jobs.is_empty() {
+            WHILE_IDLE
+        } else {
+            WHILE_BUSY
+        };
+        let soonest = now.mono + pause;
+        let wake = wakes.into_iter().flatten().min();
+        wake.map_or(
+            Duration::MAX,
+            |wake| {
+                if wake <= now.mono { soonest } else { wake }
+            },
+        )
+    }
+
+    fn has_finished(&self) -> bool {
+        !self.under_way.command && !self.under_way.write
+    }
+}
+
+/// A moment past the end of the clock never comes.
+async fn sleep_until(services: &Services, wake: Duration) {
+    if wake == Duration::MAX {
+        return std::future::pending().await;
+    }
+    services.clock.sleep_until(wake).await;
+}
+
+/// Versions of one object are ordered (Kubernetes promises it since 1.35, and always kept it). An
+/// object of another UID has another keeper.
+fn is_newer(new: &Host, known: &Host) -> bool {
+    let number = |host: &Host| host.resource_version.parse::<u128>().ok();
+    match (number(new), number(known)) {
+        (Some(new), Some(known)) => new > known,
+        (_, _) => new.resource_version != known.resource_version,
+    }
+}

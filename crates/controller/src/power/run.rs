@@ -1,0 +1,189 @@
+//! The component: hosts are seen on every replica, and kept by the one that leads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use dogwatch_core::leader::Term;
+use dogwatch_core::power::{Config, HostName};
+use dogwatch_k8s::host::HostClient;
+use dogwatch_process::clock::Clock;
+use dogwatch_process::jitter::Jitter;
+use futures::stream::{BoxStream, StreamExt as _};
+use tracing::{info, warn};
+
+use super::board::PowerBoard;
+use super::feed::{self, News};
+use super::fleet::Keepers;
+use super::keeper::Input;
+use super::lanes::Lanes;
+use super::links::Connect;
+use super::services::{Ids, Services};
+use super::store::HostStore;
+use super::tally::Tally;
+use crate::board::Board;
+use crate::leader::Leadership;
+use crate::metrics::Metrics;
+use crate::{Context, Stop};
+
+/// How `/readyz` names it.
+const PART: &str = "hosts";
+
+/// What the flags say.
+#[derive(Clone)]
+pub struct Settings {
+    /// Times.
+    pub config: Config,
+    /// `--bmc-max-concurrent`: how many polls and checks at a time.
+    pub max_concurrent: NonZeroUsize,
+    /// `--host-namespaces`: hosts there are ours, whoever else lives.
+    pub host_namespaces: BTreeSet<String>,
+    /// Makes the driver for an address.
+    pub connect: Connect,
+    /// Where it is shown what is known.
+    pub board: PowerBoard,
+}
+
+/// Keeps all hosts while this process leads, and sees them all the time.
+pub async fn run(context: Context, settings: Settings) {
+    let hosts = Arc::new(HostClient::new(context.client.clone()));
+    let news = feed::watch(&context, settings.host_namespaces.clone());
+    let means = Means {
+        clock: context.clock,
+        leadership: context.leadership,
+        process: context.process,
+        metrics: context.metrics,
+        board: context.board,
+        stop: context.stop,
+    };
+    Power::new(means, settings, hosts).run(news).await;
+}
+
+/// What it needs of a process.
+pub(super) struct Means {
+    pub(super) clock: Clock,
+    pub(super) leadership: Leadership,
+    pub(super) process: String,
+    pub(super) metrics: Metrics,
+    pub(super) board: Board,
+    pub(super) stop: Stop,
+}
+
+/// The loop.
+pub(super) struct Power {
+    means: Means,
+    services: Services,
+    board: PowerBoard,
+    hosts: BTreeMap<HostName, Input>,
+    keepers: Option<(Term, Keepers)>,
+    is_in_sync: bool,
+}
+
+impl Power {
+    pub(super) fn new(means: Means, settings: Settings, hosts: Arc<dyn HostStore>) -> Self {
+        means.board.ready(PART, Err("not in sync yet".to_owned()));
+        let services = Services {
+            hosts,
+            clock: means.clock.clone(),
+            leadership: means.leadership.clone(),
+            config: settings.config,
+            lanes: Lanes::new(settings.max_concurrent),
+            connect: settings.connect,
+            tally: Tally::new(means.metrics.clone()),
+            jitter: Jitter::of(&means.process),
+            ids: Ids::of(&means.process),
+        };
+        Self {
+            means,
+            services,
+            board: settings.board,
+            hosts: BTreeMap::new(),
+            keepers: None,
+            is_in_sync: false,
+        }
+    }
+
+    /// Until it is told to stop.
+    pub(super) async fn run(mut self, mut news: BoxStream<'static, News>) {
+        let stop = self.means.stop.clone();
+        let leadership = self.means.leadership.clone();
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.told() => break,
+                lead = lead_changes(&leadership, &mut self.keepers) => self.lead(lead),
+                Some(news) = news.next() => self.take(news),
+            }
+        }
+        if let Some((_, keepers)) = self.keepers.take() {
+            keepers.finish().await;
+        }
+    }
+
+    /// Begins to keep hosts when this process leads, and forgets everything when it does no more.
+    fn lead(&mut self, lead: Lead) {
+        self.keepers = match lead {
+            Lead::Lost => None,
+            Lead::Won(term) => {
+                let (services, board) = (self.services.clone(), self.board.clone());
+                let mut keepers = Keepers::new(services, board, self.means.stop.clone());
+                self.hosts.values().for_each(|input| keepers.tell(input));
+                Some((term, keepers))
+            }
+        };
+    }
+
+    fn take(&mut self, news: News) {
+        for (name, input) in news.hosts {
+            self.take_host(name, input);
+        }
+        if let Some(why) = &news.trouble {
+            warn!(why, "cannot see all of hosts; trying for ever");
+        }
+        if news.is_in_sync && !self.is_in_sync {
+            info!(hosts = self.hosts.len(), "hosts are in sync");
+        }
+        self.is_in_sync |= news.is_in_sync;
+        self.means
+            .board
+            .ready(PART, ready(self.is_in_sync, news.trouble));
+    }
+
+    fn take_host(&mut self, name: HostName, input: Option<Input>) {
+        let keepers = self.keepers.as_mut().map(|(_, keepers)| keepers);
+        let Some(input) = input else {
+            if let Some(keepers) = keepers {
+                keepers.leave(&name);
+            }
+            self.hosts.remove(&name);
+            return;
+        };
+        if let Some(keepers) = keepers {
+            keepers.tell(&input);
+        }
+        self.hosts.insert(name, input);
+    }
+}
+
+fn ready(is_in_sync: bool, trouble: Option<String>) -> Result<(), String> {
+    if is_in_sync {
+        return Ok(());
+    }
+    let why = trouble.map_or(String::new(), |why| format!(" ({why})"));
+    Err(format!("not in sync yet{why}"))
+}
+
+enum Lead {
+    Won(Term),
+    Lost,
+}
+
+async fn lead_changes(leadership: &Leadership, keepers: &mut Option<(Term, Keepers)>) -> Lead {
+    let Some((term, keepers)) = keepers else {
+        return Lead::Won(leadership.won().await);
+    };
+    tokio::select! {
+        () = leadership.lost(*term) => Lead::Lost,
+        never = keepers.look_after() => match never {},
+    }
+}

@@ -1,0 +1,207 @@
+//! The loop over hosts, machines and an API server in memory, under paused time.
+
+mod world;
+
+use std::time::Duration;
+
+use dogwatch_core::power::HostName;
+
+use self::world::{Cut, Machine, World};
+
+const ANY: &str = "reboot.metal3.io";
+const KEY: &str = "reboot.metal3.io/key";
+const HARD: &str = r#"{"mode":"hard"}"#;
+
+fn is_settled(world: &World, name: &HostName) -> bool {
+    let (host, machine) = (world.host(name), world.machine(name));
+    let status = &host.status;
+    let is_served = !host.annotations.contains_key(ANY)
+        && status.last_powered_on > status.pending_reboot_since
+        && status.pending_reboot_since.is_some();
+    is_served && machine.is_on && status.powered_on == Some(true)
+}
+
+/// A reboot whose process dies at its `cut`; who leads 15 s later carries on.
+async fn reboot(annotation: &str, cut: Option<(usize, Cut)>) -> (World, Machine) {
+    let world = World::new();
+    let name = world.add("h0");
+    let process = world.process("first");
+    world
+        .until("it is read", |world| {
+            world.host(&name).status.powered_on == Some(true) && world.machine(&name).reads > 0
+        })
+        .await;
+    let begun = world.lock().calls.len();
+    world.lock().cut = cut.map(|(at, cut)| (begun + at, cut));
+    world.annotate(&name, ANY, annotation);
+    let is_done = world.until("the reboot is done", |world| is_settled(world, &name));
+    let has_died = tokio::select! {
+        () = world.death() => true,
+        () = is_done => false,
+    };
+    drop(process);
+    world.lock().cut = None;
+    let mut calls = world.lock().calls.split_off(begun);
+    if has_died {
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        let _second = world.process("second");
+        world
+            .until("the reboot is done by the next one", |world| {
+                is_settled(world, &name)
+            })
+            .await;
+    } else {
+        calls.push("done".into());
+    }
+    world.lock().calls = calls;
+    let machine = world.machine(&name);
+    (world, machine)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reboot_is_one_power_off_and_the_host_is_on_again() {
+    for mode in ["", HARD] {
+        let (_, machine) = reboot(mode, None).await;
+        assert_eq!(machine.offs(), 1, "{machine:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn killed_at_any_call_of_a_reboot_the_next_one_makes_it_one_power_off_and_the_host_on() {
+    for mode in ["", HARD] {
+        for cut in [Cut::Before, Cut::After] {
+            for at in 0.. {
+                let (world, machine) = reboot(mode, Some((at, cut))).await;
+                assert_eq!(
+                    machine.offs(),
+                    1,
+                    "{mode} {cut:?} {at}: {machine:?}, {:#?}",
+                    world.lock().calls
+                );
+                if world.lock().calls.last().is_some_and(|last| last == "done") {
+                    assert!(at > 8, "a reboot has more calls: {:?}", world.lock().calls);
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_hold_a_host_off_until_the_last_one_is_gone() {
+    let world = World::new();
+    let name = world.add("h0");
+    let process = world.process("first");
+    world.annotate(&name, KEY, HARD);
+    world.annotate(&name, "reboot.metal3.io/other", "");
+    world
+        .until("off is confirmed", |world| {
+            world.host(&name).status.power.off_confirmed_at.is_some()
+        })
+        .await;
+    assert!(!world.machine(&name).is_on);
+    world.change(&name, |host| {
+        host.annotations.remove(KEY);
+    });
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert!(!world.machine(&name).is_on);
+    world.change(&name, |host| host.annotations.clear());
+    world
+        .until("it is on", |world| world.machine(&name).is_on)
+        .await;
+    assert_eq!(world.machine(&name).offs(), 1);
+    assert_eq!(process.board.names(), [name]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hard_goes_before_a_soft_power_off_that_is_under_way() {
+    let world = World::new();
+    let name = world.add("h0");
+    world.change_machine(&name, |machine| machine.ignores_soft = true);
+    let _process = world.process("first");
+    world.annotate(&name, KEY, "");
+    world
+        .until("soft is sent", |world| {
+            !world.machine(&name).commands.is_empty()
+        })
+        .await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(world.machine(&name).is_on);
+    let asked = world.clock.now().mono;
+    world.annotate(&name, KEY, HARD);
+    world
+        .until("it is off", |world| !world.machine(&name).is_on)
+        .await;
+    let (at, _) = world.machine(&name).log[0];
+    assert!(at - asked < Duration::from_secs(1), "{:?}", at - asked);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hosts_whose_bmcs_hang_delay_nobody_else() {
+    let world = World::new();
+    let hung: Vec<HostName> = (0..200).map(|n| world.add(&format!("hung-{n}"))).collect();
+    for name in &hung {
+        world.change_machine(name, |machine| machine.hangs = true);
+        world.annotate(name, KEY, HARD);
+    }
+    let well: Vec<HostName> = (0..50).map(|n| world.add(&format!("well-{n}"))).collect();
+    let _process = world.process("first");
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    let asked = world.clock.now().mono;
+    for name in &well {
+        world.annotate(name, KEY, HARD);
+    }
+    world
+        .until("all are off", |world| {
+            well.iter().all(|name| !world.machine(name).is_on)
+        })
+        .await;
+    let last = well.iter().map(|name| world.machine(name).log[0].0).max();
+    let took = last.unwrap() - asked;
+    assert!(took < Duration::from_millis(250), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_lost_the_lead_sends_nothing_more() {
+    let world = World::new();
+    let name = world.add("h0");
+    world.change_machine(&name, |machine| machine.ignores_soft = true);
+    let process = world.process("first");
+    world.annotate(&name, KEY, "");
+    world
+        .until("soft is sent", |world| {
+            !world.machine(&name).commands.is_empty()
+        })
+        .await;
+    process.terms.send_replace(None);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let calls = world.lock().calls.len();
+    world.annotate(&name, KEY, HARD);
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    let more = world.lock().calls.split_off(calls);
+    assert!(more.is_empty(), "{more:?}");
+    assert!(process.board.names().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_is_told_to_stop_ends_its_command_and_says_goodbye() {
+    let world = World::new();
+    let name = world.add("h0");
+    let process = world.process("first");
+    world.annotate(&name, KEY, HARD);
+    let sent = |world: &World| world.lock().calls.iter().any(|call| call == "h0 PowerOff");
+    world.until("off is sent", sent).await;
+    process.stopper.stop();
+    process.ended().await;
+    let end = world.host(&name).status.power.command.unwrap().end;
+    assert!(
+        matches!(end, dogwatch_core::power::End::Answered { .. }),
+        "{end:?}"
+    );
+    world
+        .until("it is closed", |world| {
+            let calls = &world.lock().calls;
+            calls.iter().any(|call| call == "h0 is closed")
+        })
+        .await;
+}

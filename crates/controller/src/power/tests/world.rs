@@ -1,0 +1,534 @@
+//! Hosts, their Secrets and their machines in memory, and processes that keep them. Every call, to the
+//! API server or to a BMC, can be the last one of the process that makes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use dogwatch_bmc::{Bmc, Credentials, Password};
+use dogwatch_core::Now;
+use dogwatch_core::condition::{Condition, Write};
+use dogwatch_core::decision::Event;
+use dogwatch_core::leader::Term;
+use dogwatch_core::power::{
+    About, Address, Answer, Class, Command, Config, Cost, Device, Fault, Host, HostName,
+    HostStatus, Level, Owner, Reading, StatusWrite,
+};
+use dogwatch_process::clock::Clock;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::super::board::PowerBoard;
+use super::super::feed::News;
+use super::super::keeper::Input;
+use super::super::links::{Connect, Secret};
+use super::super::run::{Means, Power, Settings};
+use super::super::store::{HostStore, WriteError};
+use crate::board::Board;
+use crate::leader::Leadership;
+use crate::metrics::Metrics;
+use crate::{Stop, Stopper};
+
+/// Where a call is cut: the process dies before it has an effect, or after and before its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    Before,
+    After,
+}
+
+/// One machine behind a BMC.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Machine {
+    pub(super) is_on: bool,
+    /// Each change of the power: when, and whether it is on since.
+    pub(super) log: Vec<(Duration, bool)>,
+    pub(super) hangs: bool,
+    pub(super) ignores_soft: bool,
+    pub(super) refuses_password: bool,
+    pub(super) commands: Vec<Command>,
+    pub(super) reads: usize,
+    soft_until: Option<Duration>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) hosts: BTreeMap<HostName, Host>,
+    pub(super) machines: BTreeMap<String, Machine>,
+    pub(super) secrets: BTreeMap<String, (u32, Secret)>,
+    pub(super) events: Vec<(HostName, Event)>,
+    /// Every call so far.
+    pub(super) calls: Vec<String>,
+    pub(super) cut: Option<(usize, Cut)>,
+    /// Writes are done, and this is the answer.
+    pub(super) pruned: bool,
+    version: u64,
+    watchers: Vec<mpsc::UnboundedSender<News>>,
+}
+
+#[derive(Clone)]
+pub(super) struct World {
+    state: Arc<Mutex<State>>,
+    died: Arc<Notify>,
+    pub(super) clock: Clock,
+    pub(super) config: Config,
+}
+
+/// A process; dropped, it is killed.
+pub(super) struct Process {
+    task: JoinHandle<()>,
+    pub(super) terms: watch::Sender<Option<Term>>,
+    pub(super) stopper: Stopper,
+    pub(super) board: PowerBoard,
+    #[expect(dead_code, reason = "until a test looks")]
+    pub(super) metrics: Metrics,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Process {
+    /// Waits until it has ended by itself.
+    pub(super) async fn ended(mut self) {
+        (&mut self.task).await.unwrap();
+    }
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let (epoch, origin) = ("2026-01-01T00:00:00Z", tokio::time::Instant::now());
+        let epoch: Timestamp = epoch.parse().unwrap();
+        let wall = move || epoch + SignedDuration::try_from(origin.elapsed()).unwrap();
+        let world = Self {
+            state: Arc::default(),
+            died: Arc::default(),
+            clock: Clock::with_wall(wall),
+            config: Config::default(),
+        };
+        world.give_secret("bmc", secret("sekret16"));
+        world
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// A host that is on and externally provisioned, with a BMC of its own.
+    pub(super) fn add(&self, name: &str) -> HostName {
+        let name = HostName::new("metal", name);
+        let device = Device {
+            address: Address::parse(&format!("redfish+http://{}", name.name)),
+            credentials: "bmc".into(),
+            verify: true,
+        };
+        let host = Host {
+            name: name.clone(),
+            uid: format!("uid-{}", name.name),
+            resource_version: String::new(),
+            deleting: false,
+            annotations: BTreeMap::new(),
+            online: true,
+            externally_provisioned: None,
+            disable_power_off: false,
+            levels: vec![Level {
+                devices: vec![device],
+            }],
+            status: HostStatus::default(),
+        };
+        let machine = Machine {
+            is_on: true,
+            ..Machine::default()
+        };
+        self.lock().machines.insert(name.name.clone(), machine);
+        self.lock().put(host);
+        name
+    }
+
+    pub(super) fn host(&self, name: &HostName) -> Host {
+        self.lock().hosts[name].clone()
+    }
+
+    pub(super) fn machine(&self, name: &HostName) -> Machine {
+        self.lock().machines[&name.name].clone()
+    }
+
+    pub(super) fn change(&self, name: &HostName, change: impl FnOnce(&mut Host)) {
+        let mut state = self.lock();
+        let mut host = state.hosts[name].clone();
+        change(&mut host);
+        state.put(host);
+    }
+
+    pub(super) fn change_machine(&self, name: &HostName, change: impl FnOnce(&mut Machine)) {
+        change(self.lock().machines.get_mut(&name.name).unwrap());
+    }
+
+    pub(super) fn annotate(&self, name: &HostName, key: &str, value: &str) {
+        self.change(name, |host| {
+            host.annotations.insert(key.into(), value.into());
+        });
+    }
+
+    pub(super) fn give_secret(&self, name: &str, secret: Secret) {
+        let mut state = self.lock();
+        let version = state
+            .secrets
+            .get(name)
+            .map_or(1, |(version, _)| version + 1);
+        state.secrets.insert(name.into(), (version, secret));
+    }
+
+    /// Starts a process that leads from now on.
+    pub(super) fn process(&self, name: &str) -> Process {
+        let (terms, leadership) = Leadership::new(self.clock.clone());
+        let far = Now {
+            wall: Timestamp::MAX,
+            mono: Duration::from_hours(100_000),
+        };
+        terms.send_replace(Some(Term {
+            number: 1,
+            until: far,
+        }));
+        let (stopper, stop) = Stop::new();
+        let (metrics, board) = (Metrics::default(), PowerBoard::default());
+        let means = Means {
+            clock: self.clock.clone(),
+            leadership,
+            process: name.into(),
+            metrics: metrics.clone(),
+            board: Board::new(metrics.clone()),
+            stop,
+        };
+        let settings = Settings {
+            config: self.config,
+            max_concurrent: NonZeroUsize::new(100).unwrap(),
+            host_namespaces: BTreeSet::new(),
+            connect: self.connect(),
+            board: board.clone(),
+        };
+        let (sender, news) = mpsc::unbounded_channel();
+        let mut state = self.lock();
+        let hosts = state.hosts.values().map(seen);
+        let list = News {
+            hosts: hosts.collect(),
+            is_in_sync: true,
+            trouble: None,
+        };
+        sender.send(list).unwrap();
+        state.watchers.push(sender);
+        drop(state);
+        let news = futures::stream::unfold(news, async |mut news| {
+            let next = news.recv().await?;
+            Some((next, news))
+        });
+        let power = Power::new(means, settings, Arc::new(self.clone()));
+        Process {
+            task: tokio::spawn(power.run(news.boxed())),
+            terms,
+            stopper,
+            board,
+            metrics,
+        }
+    }
+
+    fn connect(&self) -> Connect {
+        let world = self.clone();
+        Arc::new(move |address: &Address, _: &Credentials, _| {
+            let driver = Driver {
+                world: world.clone(),
+                machine: address.host().to_owned(),
+            };
+            Ok(Arc::new(driver) as Arc<dyn Bmc>)
+        })
+    }
+
+    /// Waits until the process has made the call at which it dies.
+    pub(super) async fn death(&self) {
+        self.died.notified().await;
+    }
+
+    /// Waits until this is so, with patience of an hour of its own time.
+    pub(super) async fn until(&self, what: &str, is_so: impl Fn(&World) -> bool) {
+        let deadline = self.clock.now().mono + Duration::from_hours(1);
+        while !is_so(self) {
+            let now = self.clock.now().mono;
+            assert!(now < deadline, "never: {what}: {:#?}", self.lock().calls);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// One call: what it does, cut where it is to be cut. One millisecond each way.
+    async fn call<T>(&self, what: String, effect: impl FnOnce(&mut State, Duration) -> T) -> T {
+        let cut = {
+            let mut state = self.lock();
+            let number = state.calls.len();
+            state.calls.push(what);
+            state
+                .cut
+                .filter(|(at, _)| *at == number)
+                .map(|(_, cut)| cut)
+        };
+        if cut == Some(Cut::Before) {
+            return self.die().await;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let now = self.clock.now().mono;
+        let answer = effect(&mut self.lock(), now);
+        if cut == Some(Cut::After) {
+            return self.die().await;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        answer
+    }
+
+    async fn die<T>(&self) -> T {
+        self.died.notify_one();
+        std::future::pending().await
+    }
+}
+
+impl State {
+    /// A new version of a host; the watch shows it.
+    fn put(&mut self, mut host: Host) -> Host {
+        self.version += 1;
+        host.resource_version = self.version.to_string();
+        self.hosts.insert(host.name.clone(), host.clone());
+        let news = News {
+            hosts: vec![seen(&host)],
+            is_in_sync: true,
+            trouble: None,
+        };
+        self.watchers
+            .retain(|watcher| watcher.send(news.clone()).is_ok());
+        host
+    }
+
+    fn change(&mut self, seen: &Host, change: impl FnOnce(&mut Host)) -> Result<Host, WriteError> {
+        let standing = self.hosts.get(&seen.name);
+        let standing = standing.filter(|host| {
+            (&host.uid, &host.resource_version) == (&seen.uid, &seen.resource_version)
+        });
+        let mut host = standing.cloned().ok_or(WriteError::Changed)?;
+        change(&mut host);
+        if self.pruned {
+            return Err(WriteError::Pruned("drops status.power".into()));
+        }
+        Ok(self.put(host))
+    }
+}
+
+impl HostStore for World {
+    fn write_status<'a>(
+        &'a self,
+        host: &'a Host,
+        write: &'a StatusWrite,
+        conditions: &'a [Write],
+        now: Now,
+    ) -> BoxFuture<'a, Result<Host, WriteError>> {
+        let what = format!("{} writes {}", host.name.name, write.why);
+        let effect = move |state: &mut State, _| {
+            state.change(host, |host| {
+                host.status = write.status.clone();
+                write_conditions(&mut host.status.conditions, conditions, now);
+            })
+        };
+        self.call(what, effect).boxed()
+    }
+
+    fn remove_annotations<'a>(
+        &'a self,
+        host: &'a Host,
+        names: &'a [String],
+    ) -> BoxFuture<'a, Result<Host, WriteError>> {
+        let what = format!("{} removes {names:?}", host.name.name);
+        let effect = move |state: &mut State, _| {
+            state.change(host, |host| {
+                host.annotations.retain(|name, _| !names.contains(name));
+            })
+        };
+        self.call(what, effect).boxed()
+    }
+
+    fn read<'a>(&'a self, name: &'a HostName) -> BoxFuture<'a, Result<Option<Host>, String>> {
+        let effect = move |state: &mut State, _| Ok(state.hosts.get(name).cloned());
+        self.call(format!("{} is read", name.name), effect).boxed()
+    }
+
+    fn secret<'a>(&'a self, _: &'a str, name: &'a str) -> BoxFuture<'a, Secret> {
+        let effect = move |state: &mut State, _| match state.secrets.get(name) {
+            Some((version, Secret::There { credentials, .. })) => Secret::There {
+                version: version.to_string(),
+                credentials: credentials.clone(),
+            },
+            Some((_, other)) => other.clone(),
+            None => Secret::Missing {
+                reason: "SecretNotFound",
+                message: "make it".into(),
+            },
+        };
+        self.call(format!("Secret {name}"), effect).boxed()
+    }
+
+    fn say<'a>(
+        &'a self,
+        host: &'a Host,
+        event: &'a Event,
+        _: Now,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        let effect = move |state: &mut State, _| {
+            state.events.push((host.name.clone(), event.clone()));
+            Ok(())
+        };
+        let what = format!("{} says {}", host.name.name, event.reason);
+        self.call(what, effect).boxed()
+    }
+}
+
+fn seen(host: &Host) -> (HostName, Option<Input>) {
+    let input = Input {
+        host: Arc::new(host.clone()),
+        owner: Owner::Ours,
+        shared_with: Vec::new(),
+    };
+    (host.name.clone(), Some(input))
+}
+
+fn write_conditions(standing: &mut Vec<Condition>, writes: &[Write], now: Now) {
+    for write in writes {
+        let observation = &write.observation;
+        standing.retain(|there| there.kind != observation.kind);
+        standing.push(Condition {
+            kind: observation.kind.into(),
+            status: observation.status.as_str().into(),
+            reason: observation.reason.clone(),
+            message: observation.message.clone(),
+            last_transition: Some(write.last_transition),
+            last_heartbeat: Some(now.wall),
+        });
+    }
+}
+
+/// A driver that asks the machine itself.
+struct Driver {
+    world: World,
+    machine: String,
+}
+
+impl Driver {
+    async fn ask<T>(
+        &self,
+        what: &str,
+        within: Duration,
+        effect: impl FnOnce(&mut Machine, Duration) -> T,
+    ) -> Result<T, Fault> {
+        let name = self.machine.clone();
+        let answer = self.world.call(format!("{name} {what}"), |state, now| {
+            let machine = state.machines.get_mut(&name).unwrap();
+            machine.pass(now);
+            if machine.hangs {
+                return None;
+            }
+            if machine.refuses_password {
+                let refused = Fault::harmless(Class::WrongCredentials, "401");
+                return Some(Err(refused));
+            }
+            Some(Ok(effect(machine, now)))
+        });
+        if let Some(answer) = answer.await {
+            return answer;
+        }
+        tokio::time::sleep(within).await;
+        Err(Fault::unknown_end(Class::TimedOut, "no answer"))
+    }
+}
+
+impl Machine {
+    fn pass(&mut self, now: Duration) {
+        if let Some(until) = self.soft_until.filter(|until| *until <= now) {
+            self.soft_until = None;
+            self.turn(false, until);
+        }
+    }
+
+    fn turn(&mut self, is_on: bool, now: Duration) {
+        if self.is_on != is_on {
+            self.is_on = is_on;
+            self.log.push((now, is_on));
+        }
+    }
+
+    /// How often it lost its power.
+    pub(super) fn offs(&self) -> usize {
+        self.log.iter().filter(|(_, is_on)| !is_on).count()
+    }
+
+    fn take(&mut self, command: Command, now: Duration) -> Answer {
+        self.commands.push(command);
+        let was_on = self.is_on;
+        match command {
+            Command::On => self.turn(true, now),
+            Command::Off => self.turn(false, now),
+            Command::SoftOff if self.ignores_soft || !self.is_on => {}
+            Command::SoftOff => self.soft_until = Some(now + Duration::from_secs(3)),
+        }
+        if was_on == (command == Command::On) {
+            return Answer::AlreadyThere;
+        }
+        Answer::Accepted
+    }
+}
+
+impl Bmc for Driver {
+    fn read(&self, within: Duration) -> BoxFuture<'_, Result<Reading, Fault>> {
+        let effect = |machine: &mut Machine, _| {
+            machine.reads += 1;
+            if machine.is_on {
+                Reading::On
+            } else {
+                Reading::Off
+            }
+        };
+        self.ask("is read", within, effect).boxed()
+    }
+
+    fn send(&self, command: Command, within: Duration) -> BoxFuture<'_, Result<Answer, Fault>> {
+        let effect = move |machine: &mut Machine, now| machine.take(command, now);
+        let ask = async move { self.ask(command.as_str(), within, effect).await };
+        ask.boxed()
+    }
+
+    fn about(&self, within: Duration) -> BoxFuture<'_, Result<About, Fault>> {
+        let ask = async move {
+            self.ask("is checked", within, |_, _| About::default())
+                .await
+        };
+        ask.boxed()
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::Request
+    }
+
+    fn close(&self, _: Duration) -> BoxFuture<'_, ()> {
+        let world = self.world.clone();
+        let what = format!("{} is closed", self.machine);
+        async move { world.call(what, |_, _| ()).await }.boxed()
+    }
+}
+
+pub(super) fn secret(password: &str) -> Secret {
+    Secret::There {
+        version: String::new(),
+        credentials: Credentials {
+            username: "admin".into(),
+            password: Password::new(password),
+            ca: None,
+        },
+    }
+}
