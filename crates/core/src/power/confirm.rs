@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::bmc::{Answer, Command};
+use super::bmc::{Answer, Command, Reading};
 use super::context::Context;
 use super::host::Intention;
 use super::readings::{Pace, due};
@@ -60,6 +60,13 @@ fn not_off(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duration
         );
     }
     let patience = at.saturating_add(ctx.config.settle);
+    let is_on = ctx
+        .newest_since(level, at)
+        .is_some_and(|read| read.said == Ok(Reading::On));
+    if is_on && was_already_off(ctx, command) {
+        // It was not off, or it came on after: nothing is on its way that could be waited for.
+        return off::failed(ctx, step, command, at, None);
+    }
     if ctx.now.mono >= patience {
         return off::failed(ctx, step, command, patience, None);
     }
@@ -77,14 +84,7 @@ fn confirmed(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
         return;
     };
     step.status.power.off_confirmed_at = Some(at);
-    let ours = ctx
-        .seen
-        .memory
-        .command
-        .as_ref()
-        .filter(|ours| ours.id == command.id);
-    let was_off =
-        ours.is_some_and(|ours| matches!(ours.ended, Some((_, Ok(Answer::AlreadyThere)))));
+    let was_off = was_already_off(ctx, command);
     let outcome = if was_off {
         reason::ALREADY_OFF
     } else {
@@ -100,4 +100,10 @@ fn confirmed(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
     step.event(Severity::Normal, reason::OFF_CONFIRMED, text.clone());
     step.because(Status::True, reason::OFF_CONFIRMED, text);
     step.is_busy = true;
+}
+
+fn was_already_off(ctx: &Context<'_>, command: &Intention) -> bool {
+    let ours = ctx.seen.memory.command.as_ref();
+    ours.filter(|ours| ours.id == command.id)
+        .is_some_and(|ours| matches!(ours.ended, Some((_, Ok(Answer::AlreadyThere)))))
 }

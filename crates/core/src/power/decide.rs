@@ -166,6 +166,9 @@ fn finish(ctx: &Context<'_>, mut step: Step, refusal: Option<&Refusal>) -> Decis
     let knows = refusal.map_or(Knows::Power, |refusal| refusal.knows);
     if knows == Knows::Power {
         readings::note(ctx, &mut step.status);
+        if let Some(at) = readings::stale_at(ctx) {
+            step.wake(at, "a reading that gets too old");
+        }
     }
     if knows != Knows::Nothing && !step.is_busy {
         readiness::looks(ctx, &mut step);

@@ -41,6 +41,8 @@ mod sharing;
 mod standing;
 mod step;
 mod target;
+#[cfg(test)]
+mod tests;
 mod times;
 
 pub use address::{Address, BadAddress, Endpoint, Vendor};

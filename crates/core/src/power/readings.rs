@@ -136,3 +136,14 @@ fn state(ctx: &Context<'_>, status: &HostStatus) -> Option<State> {
         Err(_) | Ok(Reading::Off) => State::Unknown,
     })
 }
+
+/// When what is said of the power now is too old to be said.
+pub(super) fn stale_at(ctx: &Context<'_>) -> Option<Duration> {
+    let level = ctx.level();
+    let oldest = match ctx.off_now(level) {
+        Some((first, _)) => first,
+        None => ctx.newest(level)?,
+    };
+    let at = oldest.answered + ctx.config.poll * 2 + Duration::from_millis(1);
+    (at > ctx.now.mono).then_some(at)
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::bmc::Fault;
+use super::bmc::{Command, Fault, Reading};
 use super::context::Context;
 use super::host::{End, Intention};
 use super::seen::Sent;
@@ -102,14 +102,35 @@ impl Context<'_> {
 
     /// From when on no command of unknown end can be run by a BMC any more.
     pub(super) fn settled_at(&self) -> Duration {
-        let standing = self.command().map(|command| self.standing(command));
-        let unknown = match standing {
+        let command = self.command();
+        let unknown = match command.map(|command| self.standing(command)) {
             Some(Standing::Unknown { at, .. }) => Some(at),
             Some(Standing::UnderWay { until }) => Some(until),
+            // Answered is not run: some BMCs take 10 s, and an "already off" in between means nothing.
+            Some(Standing::Answered { at }) if self.is_on_awaited(at) => Some(at),
             Some(Standing::Unsent { .. } | Standing::Answered { .. } | Standing::Failed { .. })
             | None => None,
         };
+        let replaced = command
+            .filter(|command| command.after_unknown)
+            .and_then(|command| {
+                let ours = self.seen.memory.command.as_ref();
+                ours.filter(|ours| ours.id == command.id)
+                    .map(|ours| ours.written)
+            });
+        let unknown = unknown.max(replaced);
         let newest = self.seen.memory.loose.max(unknown);
         newest.map_or(Duration::ZERO, |at| at.saturating_add(self.config.settle))
+    }
+
+    /// Whether a power-on that was answered at `at` has not been seen to take.
+    fn is_on_awaited(&self, at: Duration) -> bool {
+        let on = self
+            .command()
+            .filter(|command| command.command == Command::On);
+        on.is_some_and(|on| {
+            let read = self.newest_since(on.level, at);
+            read.is_none_or(|read| read.said != Ok(Reading::On))
+        })
     }
 }

@@ -1,0 +1,115 @@
+//! Hosts that are left alone, each with its reason. Source: specification §3.2, issue 5 "Bad input".
+
+use super::world::*;
+use crate::condition::Status;
+use crate::power::*;
+
+/// What becomes of a fence of this host.
+fn refused(change: impl Fn(&mut Seen)) -> World {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    change(&mut world.seen);
+    world.run(300);
+    assert_eq!(world.kinds(), [], "{}", world.because());
+    assert!(world.seen.host.annotations.contains_key(KEY));
+    world
+}
+
+#[test]
+fn a_live_baremetal_operators_host_is_not_ours() {
+    let owner = Owner::Theirs {
+        leader: "bmo-1".into(),
+    };
+    let world = refused(|seen| seen.owner = owner.clone());
+    assert_eq!(world.because(), reason::OTHER_CONTROLLER);
+    assert!(world.writes.is_empty(), "its status is its own");
+    let condition = world.condition("PowerAsWanted");
+    assert!(condition.message.contains("bmo-1"), "{}", condition.message);
+}
+
+#[test]
+fn nothing_is_done_before_it_is_known_whose_it_is() {
+    let world = refused(|seen| seen.owner = Owner::NotYetKnown);
+    assert!(world.writes.is_empty());
+    assert!(world.last.as_ref().unwrap().looks.is_empty());
+}
+
+#[test]
+fn a_bmc_that_two_hosts_name_is_used_for_neither_and_off_is_not_believed() {
+    let mut world = World::new(&[], true, false);
+    world.seen.shared_with = vec![HostName::new("hosts", "h2")];
+    world.run(300);
+    assert_eq!(world.kinds(), []);
+    assert_eq!(world.status().powered_on, Some(true));
+    assert_eq!(world.because(), reason::SHARED_BMC);
+    assert!(
+        world
+            .condition("PowerControlReady")
+            .message
+            .contains("hosts/h2")
+    );
+}
+
+#[test]
+fn bad_input_has_a_condition_with_its_reason_and_what_to_do() {
+    let missing = |why| Access::Missing {
+        reason: why,
+        message: "create it".into(),
+    };
+    let rows: [(&str, Box<dyn Fn(&mut Seen)>); 6] = [
+        (reason::NO_BMC, Box::new(|seen| seen.host.levels.clear())),
+        (
+            reason::INVALID_ADDRESS,
+            Box::new(|seen| {
+                seen.host.levels[0].devices[0].address = Err(BadAddress("is no address".into()));
+            }),
+        ),
+        (
+            reason::NO_SECRET,
+            Box::new(move |seen| seen.access[0] = missing(reason::NO_SECRET)),
+        ),
+        (
+            reason::BAD_SECRET,
+            Box::new(move |seen| seen.access[0] = missing(reason::BAD_SECRET)),
+        ),
+        (
+            reason::SECRET_FORBIDDEN,
+            Box::new(move |seen| seen.access[0] = missing(reason::SECRET_FORBIDDEN)),
+        ),
+        (
+            reason::POWER_OFF_DISABLED,
+            Box::new(|seen| seen.host.disable_power_off = true),
+        ),
+    ];
+    for (why, change) in rows {
+        let world = refused(change);
+        let condition = world.condition("PowerControlReady");
+        assert_eq!(
+            (condition.status, condition.reason.as_str()),
+            (Status::False, why)
+        );
+        assert!(!condition.message.is_empty());
+        assert_eq!(world.status().powered_on, Some(true), "{why}");
+    }
+}
+
+#[test]
+fn credentials_that_are_being_read_are_waited_for() {
+    let world = refused(|seen| seen.access[0] = Access::NotYet);
+    assert!(world.writes.is_empty());
+}
+
+#[test]
+fn what_was_in_the_way_goes_and_the_host_is_driven() {
+    let mut world = refused(|seen| seen.shared_with = vec![HostName::new("hosts", "h2")]);
+    world.seen.shared_with.clear();
+    world.until_confirmed();
+}
+
+#[test]
+fn an_off_confirmed_without_its_command_is_no_proof_of_ours() {
+    let mut world = World::new(&[(KEY, HARD)], true, false);
+    world.seen.host.status.power.off_confirmed_at = Some(world.now().wall);
+    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+    world.until_confirmed();
+    assert_eq!(world.kinds().len(), 1, "proved by us");
+}

@@ -1,0 +1,83 @@
+//! Levels, tried in order. Source: specification §3.3.
+
+use super::world::*;
+use crate::power::*;
+
+fn with_pdu() -> World {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.add_level();
+    world
+}
+
+#[test]
+fn the_next_level_is_used_after_three_commands_that_came_to_nothing() {
+    let mut world = with_pdu();
+    world.bmcs[0].default_takes = Takes::Fails(Class::Unreachable);
+    world.bmcs[0].default_says = Says::Fails(Class::Unreachable);
+    world.until_confirmed();
+    let levels: Vec<_> = world.sent.iter().map(|trace| trace.level).collect();
+    assert_eq!(levels, [0, 0, 0, 1]);
+    assert!(world.said(reason::NEXT_LEVEL));
+    assert!(
+        world.time - 1_000_000 < 30_000,
+        "a fence is not kept waiting"
+    );
+    let proof = proof(&world.seen, &world.config, world.now()).unwrap();
+    assert_eq!(proof.level(), 1);
+}
+
+#[test]
+fn a_level_that_cannot_do_it_is_left_at_once() {
+    let mut world = with_pdu();
+    world.bmcs[0].default_takes = Takes::Fails(Class::Unsupported);
+    world.until_confirmed();
+    let levels: Vec<_> = world.sent.iter().map(|trace| trace.level).collect();
+    assert_eq!(levels, [0, 1]);
+}
+
+#[test]
+fn after_the_last_level_comes_the_first_again() {
+    let mut world = with_pdu();
+    for bmc in &mut world.bmcs {
+        bmc.default_takes = Takes::Fails(Class::Refused);
+    }
+    world.run(600);
+    let levels: Vec<_> = world.sent.iter().map(|trace| trace.level).collect();
+    assert_eq!(levels[..7], [0, 0, 0, 1, 1, 1, 0]);
+    world.bmcs[0].default_takes = Takes::Runs(100);
+    world.until_confirmed();
+}
+
+#[test]
+fn the_level_that_cut_the_power_gives_it_back_and_then_the_bmc_is_asked() {
+    let mut world = with_pdu();
+    world.bmcs[0].default_takes = Takes::Fails(Class::Unreachable);
+    world.bmcs[0].default_says = Says::Fails(Class::Unreachable);
+    world.until_confirmed();
+    // With power back the BMC boots, and the machine stays off.
+    world.bmcs[0].default_takes = Takes::Runs(500);
+    world.bmcs[0].default_says = Says::Truth;
+    world.bmcs[0].gives = false;
+    world.remove(KEY);
+    world.until_on();
+    let levels: Vec<_> = world
+        .sent
+        .iter()
+        .map(|trace| (trace.command, trace.level))
+        .collect();
+    assert_eq!(levels[4..], [(Command::On, 1), (Command::On, 0)]);
+}
+
+#[test]
+fn a_second_level_that_cannot_be_spoken_to_does_not_stop_the_first() {
+    let mut world = with_pdu();
+    world.seen.access[1] = Access::Missing {
+        reason: reason::NO_SECRET,
+        message: "create it".into(),
+    };
+    world.bmcs[0].takes = vec![Takes::Fails(Class::Refused); 5];
+    world.until_confirmed();
+    assert!(world.sent.iter().all(|trace| trace.level == 0));
+    let condition = world.condition("PowerControlReady");
+    assert_eq!(condition.reason, reason::NO_SECRET);
+}

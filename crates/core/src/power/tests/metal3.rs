@@ -1,0 +1,163 @@
+//! metal3's own cases, by their names. Source: `facts/fencing.md` §6.1 and §6.2.
+
+use super::super::annotations::requests;
+use super::world::*;
+use crate::power::*;
+
+/// Whether a reboot comes of it, and whether it is a hard one.
+fn outcome(annotations: &[(&str, &str)], state: &str) -> Option<bool> {
+    let mut world = World::new(annotations, true, true);
+    world.seen.host.status.provisioning = Some(state.into());
+    world.bmcs[0].shuts_down = None;
+    world.run(20);
+    let first = world.sent.first()?;
+    Some(first.command == Command::Off)
+}
+
+#[test]
+fn test_has_reboot_annotation() {
+    let foo = "reboot.metal3.io/foo";
+    let bar = "reboot.metal3.io/bar";
+    let soft = r#"{"mode":"soft"}"#;
+    let forced = r#"{"force":true}"#;
+    let (is, no) = ("provisioned", "inspecting");
+    let rows: [(&str, &[(&str, &str)], &str, Option<bool>); 10] = [
+        ("1 none", &[], is, None),
+        ("2 base", &[(BASE, "")], is, Some(false)),
+        ("3 suffixed", &[(foo, "")], is, Some(false)),
+        ("4 two suffixed", &[(foo, ""), (bar, "")], is, Some(false)),
+        ("5 soft", &[(foo, soft)], is, Some(false)),
+        ("6 hard", &[(foo, HARD)], is, Some(true)),
+        (
+            "7 bad JSON",
+            &[(foo, "{\"bad\"= \"json\"]")],
+            is,
+            Some(false),
+        ),
+        (
+            "8 soft and hard",
+            &[(foo, soft), (bar, HARD)],
+            is,
+            Some(true),
+        ),
+        (
+            "9 forced, not provisioned",
+            &[(BASE, forced)],
+            no,
+            Some(false),
+        ),
+        ("10 hard, not provisioned", &[(BASE, HARD)], no, None),
+    ];
+    for (name, annotations, state, wanted) in rows {
+        assert_eq!(outcome(annotations, state), wanted, "{name}");
+    }
+}
+
+#[test]
+fn test_reboot_with_suffixless_annotation() {
+    let mut world = World::new(&[], true, true);
+    world.run(5);
+    world.annotate(BASE, "");
+    world.until("off", |world| !world.is_on());
+    world.until("key gone", |world| world.seen.host.annotations.is_empty());
+    world.until_on();
+    world.run(300);
+    assert_eq!(world.kinds(), [Command::SoftOff, Command::On]);
+    assert_eq!(world.status().powered_on, Some(true));
+    assert_eq!(world.power().state, Some(State::On));
+}
+
+#[test]
+fn test_reboot_with_suffixed_annotation() {
+    let mut world = World::new(&[(KEY, "")], true, true);
+    world.until_confirmed();
+    world.run(3_600);
+    assert!(!world.is_on(), "it stays off over many passes");
+    assert_eq!(world.status().powered_on, Some(false));
+    assert!(world.seen.host.annotations.contains_key(KEY));
+    world.remove(KEY);
+    world.until_on();
+    assert_eq!(world.power_offs(), 1);
+}
+
+#[test]
+fn test_reboot_with_annotations_power_off_disabled() {
+    for name in [BASE, KEY] {
+        let mut world = World::new(&[(name, "")], true, true);
+        world.seen.host.disable_power_off = true;
+        world.run(300);
+        // Where metal3 reboots without a proof, nothing is done here, and said.
+        assert_eq!(world.kinds(), []);
+        assert_eq!(world.because(), reason::POWER_OFF_DISABLED);
+        assert!(world.seen.host.annotations.contains_key(name));
+    }
+}
+
+#[test]
+fn test_power_on_and_test_power_off() {
+    let mut world = World::new(&[], true, true);
+    world.run(10);
+    assert_eq!(world.status().powered_on, Some(true));
+    world.seen.host.online = false;
+    world.until_confirmed();
+    assert_eq!(world.status().powered_on, Some(false));
+    world.seen.host.online = true;
+    world.until_on();
+    assert_eq!(world.status().powered_on, Some(true));
+    assert_eq!(world.kinds(), [Command::SoftOff, Command::On]);
+}
+
+#[test]
+fn basic_ops_should_control_power_cycle_of_bmh_though_annotations() {
+    let forced = r#"{"force":true}"#;
+    let mut world = World::new(&[(BASE, forced)], true, true);
+    world.seen.host.status.provisioning = Some("available".into());
+    world.until_confirmed();
+    assert!(
+        world
+            .writes
+            .iter()
+            .any(|(_, status)| status.powered_on == Some(false))
+    );
+    world.until_on();
+    assert!(world.seen.host.annotations.is_empty());
+    let key = "reboot.metal3.io/poweroff";
+    world.annotate(key, forced);
+    world.until_confirmed();
+    world.run(600);
+    assert_eq!(world.status().powered_on, Some(false), "held");
+    world.remove(key);
+    world.until_on();
+}
+
+#[test]
+fn externally_provisioned_state_is_reached_and_power_works() {
+    let mut world = World::new(&[(BASE, "")], true, true);
+    world.seen.host.externally_provisioned = Some(true);
+    world.until_confirmed();
+    world.until_on();
+    let state = world.status().provisioning.as_deref();
+    assert_eq!(state, Some("externally provisioned"));
+}
+
+#[test]
+fn webhook_mode_medium_and_bad_json_are_said() {
+    for value in [
+        r#"{"mode":"medium"}"#,
+        "{mode:hard",
+        r#"{"force":"yes"}"#,
+        "hard",
+    ] {
+        let host = host(&[(KEY, value)], true);
+        assert!(requests(&host)[0].problem.is_some(), "{value}");
+    }
+}
+
+#[test]
+fn test_detach_no_power_action_when_detached() {
+    let detached = ("baremetalhost.metal3.io/detached", "");
+    let mut world = World::new(&[detached, (BASE, HARD)], true, true);
+    world.run(120);
+    assert_eq!(world.kinds(), []);
+    assert_eq!(world.because(), reason::DETACHED);
+}

@@ -1,0 +1,396 @@
+//! Powering off and its proof. Source: specification §3.2.
+
+use std::time::Duration;
+
+use super::world::*;
+use crate::power::*;
+
+#[test]
+fn pending_and_the_first_intention_are_one_write_before_anything_is_sent() {
+    let mut world = World::new(&[], true, true);
+    world.run(5);
+    let before = world.writes.len();
+    world.annotate(BASE, "");
+    world.until("sent", |world| !world.sent.is_empty());
+    let (_, status) = &world.writes[before];
+    assert!(status.pending_reboot_since.is_some());
+    let command = status.power.command.as_ref().unwrap();
+    assert_eq!(command.id, world.sent[0].id);
+    assert_eq!(command.end, End::Open);
+}
+
+#[test]
+fn pending_later_than_last_powered_on_powers_off_whatever_online_says() {
+    for online in [true, false] {
+        let mut world = World::new(&[], online, true);
+        world.seen.host.status.pending_reboot_since = Some(world.now().wall);
+        world.until_confirmed();
+        assert_eq!(world.power_offs(), 1);
+    }
+}
+
+#[test]
+fn soft_first_with_one_deadline_then_hard() {
+    let mut world = World::new(&[(KEY, "")], true, true);
+    world.bmcs[0].shuts_down = None;
+    world.until("hard", |world| {
+        world.kinds() == [Command::SoftOff, Command::Off]
+    });
+    let took = world.sent[1].sent - world.sent[0].sent;
+    assert!((179_900..181_000).contains(&took), "{took}");
+    assert!(world.said(reason::SOFT_TIMED_OUT));
+    world.until_confirmed();
+    assert_eq!(world.power().history[1].outcome, reason::SOFT_TIMED_OUT);
+    assert_eq!(world.power().history[0].outcome, reason::POWERED_OFF);
+    assert_eq!(world.power().history[0].attempts, 2);
+}
+
+#[test]
+fn the_soft_deadline_is_one_over_a_crash_and_over_a_clock_that_jumps() {
+    let mut world = World::new(&[(KEY, "")], true, true);
+    world.bmcs[0].shuts_down = None;
+    world.run(60);
+    world.crash(10_000);
+    world.until("hard", |world| world.kinds().contains(&Command::Off));
+    let took = world.sent.last().unwrap().sent - world.sent[0].sent;
+    assert!((179_000..182_000).contains(&took), "{took}");
+
+    let mut world = World::new(&[(KEY, "")], true, true);
+    world.bmcs[0].shuts_down = None;
+    world.run(60);
+    world.wall_ahead -= 3_600_000;
+    world.until("hard", |world| world.kinds().contains(&Command::Off));
+    let took = world.sent.last().unwrap().sent - world.sent[0].sent;
+    assert!((179_000..182_000).contains(&took), "{took}");
+}
+
+#[test]
+fn hard_at_once_if_asked_or_if_the_bmc_knows_no_soft_one() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.until_confirmed();
+    assert_eq!(world.kinds(), [Command::Off]);
+
+    let mut world = World::new(&[(KEY, "")], true, true);
+    world.bmcs[0].takes = vec![Takes::Fails(Class::Unsupported)];
+    world.until_confirmed();
+    assert_eq!(world.kinds(), [Command::SoftOff, Command::Off]);
+    assert!(world.said(reason::SOFT_UNSUPPORTED));
+
+    let mut world = World::new(&[(KEY, "")], true, true);
+    let about = About {
+        commands: vec![Command::On, Command::Off],
+        ..About::default()
+    };
+    let now = world.mono();
+    world.seen.memory.checked(0, Ok(about), now);
+    world.until_confirmed();
+    assert_eq!(world.kinds(), [Command::Off]);
+    assert!(world.said(reason::SOFT_UNSUPPORTED));
+}
+
+#[test]
+fn a_soft_power_off_that_fails_twice_becomes_a_hard_one() {
+    let mut world = World::new(&[(KEY, "")], true, true);
+    world.bmcs[0].takes = vec![Takes::Fails(Class::Refused); 2];
+    world.until_confirmed();
+    assert_eq!(
+        world.kinds(),
+        [Command::SoftOff, Command::SoftOff, Command::Off]
+    );
+    assert!(world.said(reason::SOFT_FAILED));
+}
+
+#[test]
+fn off_is_confirmed_soon_after_the_confirm_interval() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.until("off", |world| !world.is_on());
+    let off = world.time;
+    world.until_confirmed();
+    let over = world.time - off - 5_000;
+    assert!(
+        over <= 400,
+        "{over} ms, with a reading each 200 ms and steps of 50 ms"
+    );
+}
+
+#[test]
+fn off_is_confirmed_only_after_our_own_command_was_answered_also_on_a_host_that_is_off() {
+    let mut world = World::new(&[], false, false);
+    world.bmcs[0].default_takes = Takes::Fails(Class::Refused);
+    world.run(300);
+    assert_eq!(world.status().powered_on, Some(false), "it reads off");
+    assert_eq!(world.power().off_confirmed_at, None, "and is not proved");
+    world.bmcs[0].default_takes = Takes::Runs(100);
+    world.until_confirmed();
+    assert_eq!(world.power().history[0].outcome, reason::ALREADY_OFF);
+}
+
+#[test]
+fn a_command_of_unknown_end_holds_the_proof_up_until_it_can_be_run_no_more() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.bmcs[0].takes = vec![Takes::Silent {
+        after: 10_000,
+        runs: None,
+    }];
+    world.until("off", |world| !world.is_on());
+    let lost = world.sent[0].lost.unwrap();
+    world.until_confirmed();
+    assert!(world.time - lost >= 35_000, "settle and a confirm interval");
+    assert!(world.time - lost < 36_500);
+}
+
+#[test]
+fn a_power_on_of_unknown_end_holds_the_next_proof_up_also_over_a_crash() {
+    let mut world = World::new(&[(BASE, HARD)], true, true);
+    let silent = Takes::Silent {
+        after: 10_000,
+        runs: Some(25_000),
+    };
+    world.bmcs[0].takes = vec![Takes::Runs(100), silent];
+    world.until("on sent", |world| world.kinds().len() == 2);
+    world.annotate(KEY, HARD);
+    world.until("off sent", |world| world.kinds().len() == 3);
+    world.run(1);
+    world.crash(1_000);
+    world.until_confirmed();
+    world.run(120);
+    assert!(!world.is_on());
+    let late = world
+        .transitions
+        .iter()
+        .rposition(|(_, is_on)| *is_on)
+        .unwrap();
+    let (late, _) = world.transitions[late];
+    let confirmed = world.writes.iter().rev().take_while(|(at, _)| *at > late);
+    assert!(
+        confirmed.count() > 0,
+        "the late power-on came before the last proof"
+    );
+    let first = world
+        .writes
+        .iter()
+        .filter(|(_, status)| status.power.off_confirmed_at.is_some());
+    assert!(
+        first
+            .map(|(at, _)| *at)
+            .filter(|at| *at > world.sent[2].sent)
+            .min()
+            .unwrap()
+            > late
+    );
+}
+
+#[test]
+fn found_on_while_held_off_is_off_again() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.until_confirmed();
+    let first = world.power().off_confirmed_at;
+    world.run(30);
+    world.set_power(true);
+    world.until_confirmed();
+    assert!(world.said(reason::FOUND_ON));
+    assert!(!world.is_on());
+    assert!(world.power().off_confirmed_at > first);
+    let cleared = |(_, status): &(u64, HostStatus)| status.power.off_confirmed_at.is_none();
+    assert!(world.writes.iter().rev().take(4).any(cleared));
+}
+
+#[test]
+fn a_base_annotation_on_a_host_that_is_confirmed_off_is_removed_and_does_nothing() {
+    let mut world = World::new(&[], false, true);
+    world.until_confirmed();
+    world.annotate(BASE, "");
+    world.run(30);
+    assert!(world.seen.host.annotations.is_empty());
+    assert_eq!(world.kinds(), [Command::SoftOff]);
+    assert_eq!(world.status().pending_reboot_since, None);
+}
+
+#[test]
+fn a_key_that_comes_after_the_proof_gets_a_proof_of_its_own() {
+    let mut world = World::new(&[], false, true);
+    world.until_confirmed();
+    let first = world.power().off_confirmed_at;
+    world.annotate(KEY, HARD);
+    world.until_confirmed();
+    assert!(world.power().off_confirmed_at > first);
+    assert_eq!(world.kinds().len(), 2);
+    world.annotate(KEY, r#"{"mode":"hard","machineUID":"other"}"#);
+    world.until_confirmed();
+    assert_eq!(world.kinds().len(), 3, "another value is another request");
+    world.remove(KEY);
+    world.run(120);
+    assert_eq!(world.kinds().len(), 3, "one that goes needs none");
+    assert_eq!(world.power_offs(), 1, "all of it on a host that was off");
+}
+
+#[test]
+fn a_key_that_comes_while_the_power_goes_off_is_proved_after_it_came() {
+    let mut world = World::new(&[(BASE, HARD)], true, true);
+    world.until("sent", |world| !world.sent.is_empty());
+    world.run(1);
+    world.annotate(KEY, HARD);
+    let came = world.time;
+    world.until("proved for it", |world| {
+        let proof = proof(&world.seen, &world.config, world.now());
+        let request = requests(&world.seen.host)
+            .into_iter()
+            .find(|request| request.name == KEY);
+        proof.is_some_and(|proof| proof.is_for(&request.unwrap()))
+    });
+    assert!(world.sent.last().unwrap().sent >= came);
+}
+
+#[test]
+fn another_address_makes_the_old_answer_and_the_old_proof_nothing() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.until_confirmed();
+    let address = Address::parse("redfish://192.0.2.77/redfish/v1/Systems/1");
+    world.seen.host.levels[0].devices[0].address = address;
+    world.seen.memory.forget_bmc();
+    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+    world.until_confirmed();
+    assert_eq!(world.kinds().len(), 2);
+}
+
+#[test]
+fn powered_on_is_false_only_while_two_readings_not_older_than_two_polls_say_off() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.until_confirmed();
+    for _ in 0..20 {
+        world.run(30);
+        assert_eq!(world.status().powered_on, Some(false), "polls keep it so");
+    }
+    world.bmcs[0].default_says = Says::Fails(Class::Unreachable);
+    world.run(60);
+    assert_eq!(world.status().powered_on, Some(true), "unreadable is on");
+    assert_eq!(world.power().state, Some(State::Unknown));
+    assert!(
+        world.power().off_confirmed_at.is_some(),
+        "nothing says that it is not off"
+    );
+    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+    world.bmcs[0].default_says = Says::Truth;
+    world.until("known", |world| world.status().powered_on == Some(false));
+    assert_eq!(world.power_offs(), 1);
+}
+
+#[test]
+fn old_readings_are_no_reading() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.until_confirmed();
+    world.bmcs[0].default_says = Says::Slow(10_000_000);
+    world.run(130);
+    assert_eq!(world.status().powered_on, Some(true));
+    assert_eq!(world.power().state, Some(State::Unknown));
+}
+
+#[test]
+fn never_read_is_on() {
+    let mut world = World::new(&[], true, true);
+    world.bmcs[0].default_says = Says::Fails(Class::TimedOut);
+    world.run(10);
+    assert_eq!(world.status().powered_on, Some(true));
+    assert_eq!(world.power().state, Some(State::Unknown));
+    world.seen.host.status.powered_on = Some(false);
+    world.crash(1_000);
+    world.run(10);
+    assert_eq!(world.status().powered_on, Some(true), "status is no proof");
+}
+
+#[test]
+fn powering_off_is_not_off() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.bmcs[0].default_says = Says::Lie(Reading::PoweringOff);
+    world.run(300);
+    assert_eq!(world.power().off_confirmed_at, None);
+    assert_eq!(world.status().powered_on, Some(true));
+    assert_eq!(world.power().state, Some(State::PoweringOff));
+}
+
+#[test]
+fn a_power_off_that_does_not_take_is_sent_again_within_a_minute_and_said() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.bmcs[0].default_takes = Takes::Ignores;
+    world.run(900);
+    assert!(world.said(reason::POWER_OFF_RETRIED));
+    let gaps = world
+        .sent
+        .windows(2)
+        .map(|pair| pair[1].sent - pair[0].sent);
+    let longest = gaps.max().unwrap();
+    assert!(longest <= 95_000, "settle and at most a minute: {longest}");
+    world.bmcs[0].default_takes = Takes::Runs(100);
+    world.until_confirmed();
+}
+
+#[test]
+fn a_wrong_password_is_not_tried_so_often_that_it_locks_the_account() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.bmcs[0].default_takes = Takes::Fails(Class::WrongCredentials);
+    world.bmcs[0].default_says = Says::Fails(Class::WrongCredentials);
+    world.checks_are_good = false;
+    world.run(600);
+    assert!(world.sent.len() <= 21, "{}", world.sent.len());
+    let gaps = world
+        .sent
+        .windows(2)
+        .map(|pair| pair[1].sent - pair[0].sent);
+    assert!(gaps.min().unwrap() >= 30_000);
+}
+
+#[test]
+fn a_power_off_that_is_not_wanted_any_more_is_withdrawn_before_it_is_sent_and_watched_after() {
+    let mut world = World::new(&[], false, true);
+    world.bmcs[0].shuts_down = None;
+    world.run(30);
+    assert_eq!(world.kinds(), [Command::SoftOff]);
+    world.seen.host.online = true;
+    world.until("closed", |world| world.power().command.is_none());
+    assert!(world.is_on());
+    assert_eq!(world.kinds(), [Command::SoftOff], "no hard one");
+    assert_eq!(world.power().history[0].outcome, reason::WITHDRAWN);
+
+    let mut world = World::new(&[], false, true);
+    world.run(5);
+    world.seen.host.online = true;
+    world.until_on();
+    world.until("its shutdown", |world| world.power_offs() == 1);
+    world.until_on();
+    assert_eq!(world.kinds(), [Command::SoftOff, Command::On]);
+}
+
+#[test]
+fn a_lie_of_one_reading_proves_nothing() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.bmcs[0].takes = vec![Takes::Runs(8_000)];
+    // Off at once, by one reading; the machine runs on for eight seconds.
+    world.bmcs[0].says = vec![Says::Truth, Says::Lie(Reading::Off)];
+    world.until_confirmed();
+    let (off, _) = world.transitions[0];
+    assert!(world.time >= off + 5_000);
+}
+
+#[test]
+fn a_proof_names_its_readings_and_ends_with_them() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+    world.until_confirmed();
+    let proof_now = proof(&world.seen, &world.config, world.now()).unwrap();
+    let [first, second] = proof_now.readings();
+    assert!(second.asked >= first.answered + Duration::from_secs(5));
+    assert_eq!(proof_now.uid(), "uid");
+    assert_eq!(proof_now.command(), world.sent[0].id);
+    let request = requests(&world.seen.host).remove(0);
+    assert!(proof_now.is_for(&request));
+    world.crash(1_000);
+    assert_eq!(
+        proof(&world.seen, &world.config, world.now()),
+        None,
+        "status is no proof"
+    );
+    world.run(60 + 60);
+    assert!(proof(&world.seen, &world.config, world.now()).is_some());
+    world.seen.owner = Owner::NotYetKnown;
+    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+}

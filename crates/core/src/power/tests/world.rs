@@ -1,0 +1,606 @@
+//! A host, its BMC and a shell around the decision, in a time of their own.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::Now;
+use crate::power::*;
+
+pub(super) const BASE: &str = REBOOT;
+pub(super) const KEY: &str = "reboot.metal3.io/key";
+pub(super) const HARD: &str = r#"{"mode":"hard"}"#;
+const TICK: u64 = 50;
+
+/// How a BMC takes the next command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takes {
+    /// Answered, and run after so many milliseconds.
+    Runs(u64),
+    /// Answered, and never run.
+    Ignores,
+    /// Refused.
+    Fails(Class),
+    /// No answer for `after` milliseconds; run so long after it was received, or not at all.
+    Silent { after: u64, runs: Option<u64> },
+}
+
+/// How a BMC answers the next reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Says {
+    Truth,
+    Lie(Reading),
+    Fails(Class),
+    Slow(u64),
+}
+
+#[derive(Debug)]
+pub(super) struct Bmc {
+    pub(super) gives: bool,
+    pub(super) takes: Vec<Takes>,
+    pub(super) says: Vec<Says>,
+    pub(super) default_takes: Takes,
+    pub(super) default_says: Says,
+    /// How long the operating system takes to shut down; `None`: it never does.
+    pub(super) shuts_down: Option<u64>,
+    /// Commands that will be run: when, and which.
+    pending: Vec<(u64, Command)>,
+}
+
+/// What happened to a command.
+#[derive(Debug, Clone)]
+pub(super) struct Trace {
+    pub(super) id: String,
+    pub(super) command: Command,
+    pub(super) level: usize,
+    pub(super) sent: u64,
+    pub(super) process: u32,
+    pub(super) answered: Option<u64>,
+    /// When it was given up, or its process died.
+    pub(super) lost: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) time: u64,
+    pub(super) wall_ahead: i64,
+    pub(super) config: Config,
+    pub(super) seen: Seen,
+    pub(super) bmcs: Vec<Bmc>,
+    pub(super) process: u32,
+    pub(super) version: u64,
+    pub(super) down_until: u64,
+    ids: u32,
+    reads: Vec<(usize, bool, u64, u64, Result<Reading, Fault>)>,
+    sends: Vec<(String, u64, Result<Answer, Fault>)>,
+    /// All commands that were sent.
+    pub(super) sent: Vec<Trace>,
+    /// When the machine came on or went off.
+    pub(super) transitions: Vec<(u64, bool)>,
+    pub(super) writes: Vec<(u64, HostStatus)>,
+    pub(super) events: Vec<(u64, &'static str, String)>,
+    pub(super) last: Option<Decision>,
+    /// The shell's steps so far; it dies before the one named.
+    pub(super) steps: u32,
+    pub(super) dies_at: Option<u32>,
+    pub(super) checks_are_good: bool,
+    begun: u64,
+    jitter: u32,
+    /// Something ended, or the test changed something.
+    pub(super) is_poked: bool,
+    decided_on: (u64, bool),
+}
+
+pub(super) fn host(annotations: &[(&str, &str)], online: bool) -> Host {
+    let address = Address::parse("redfish://192.0.2.1/redfish/v1/Systems/1");
+    let device = Device {
+        address,
+        credentials: "bmc".into(),
+        verify: true,
+    };
+    Host {
+        name: HostName::new("hosts", "h1"),
+        uid: "uid".into(),
+        resource_version: "1".into(),
+        deleting: false,
+        annotations: annotations
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect::<BTreeMap<_, _>>(),
+        online,
+        externally_provisioned: None,
+        disable_power_off: false,
+        levels: vec![Level {
+            devices: vec![device],
+        }],
+        status: HostStatus::default(),
+    }
+}
+
+impl World {
+    pub(super) fn new(annotations: &[(&str, &str)], online: bool, is_on: bool) -> Self {
+        let mut world = Self {
+            time: 1_000_000,
+            wall_ahead: 1_700_000_000_000,
+            config: Config::default(),
+            seen: Seen {
+                host: host(annotations, online),
+                owner: Owner::Ours,
+                shared_with: Vec::new(),
+                access: vec![Access::Ready {
+                    cost: Cost::Request,
+                }],
+                memory: Memory::default(),
+            },
+            bmcs: Vec::new(),
+            process: 1,
+            version: 1,
+            down_until: 0,
+            ids: 0,
+            reads: Vec::new(),
+            sends: Vec::new(),
+            sent: Vec::new(),
+            transitions: Vec::new(),
+            writes: Vec::new(),
+            events: Vec::new(),
+            last: None,
+            steps: 0,
+            dies_at: None,
+            checks_are_good: true,
+            begun: 0,
+            jitter: 0,
+            is_poked: true,
+            decided_on: (0, online),
+        };
+        world.add_bmc(is_on);
+        world
+    }
+
+    fn add_bmc(&mut self, gives: bool) {
+        self.bmcs.push(Bmc {
+            gives,
+            takes: Vec::new(),
+            says: Vec::new(),
+            default_takes: Takes::Runs(300),
+            default_says: Says::Truth,
+            shuts_down: Some(20_000),
+            pending: Vec::new(),
+        });
+    }
+
+    /// A PDU beside the BMC.
+    pub(super) fn add_level(&mut self) {
+        let device = Device {
+            address: Address::parse("fence+fence_apc://192.0.2.9?plug=4"),
+            credentials: "pdu".into(),
+            verify: true,
+        };
+        self.seen.host.levels.push(Level {
+            devices: vec![device],
+        });
+        self.seen.access.push(Access::Ready {
+            cost: Cost::Process,
+        });
+        self.add_bmc(true);
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.bmcs.iter().all(|bmc| bmc.gives)
+    }
+
+    pub(super) fn power(&self) -> &PowerStatus {
+        &self.seen.host.status.power
+    }
+
+    pub(super) fn status(&self) -> &HostStatus {
+        &self.seen.host.status
+    }
+
+    pub(super) fn now(&self) -> Now {
+        let wall = self.wall_ahead + i64::try_from(self.time).unwrap();
+        Now {
+            wall: Timestamp::from_millisecond(wall).unwrap(),
+            mono: self.mono(),
+        }
+    }
+
+    pub(super) fn mono(&self) -> Duration {
+        Duration::from_millis(self.time - self.begun)
+    }
+
+    /// When something of this process happened, in the world's time.
+    pub(super) fn world_time(&self, mono: Duration) -> u64 {
+        self.begun + u64::try_from(mono.as_millis()).unwrap()
+    }
+
+    pub(super) fn annotate(&mut self, name: &str, value: &str) {
+        let annotations = &mut self.seen.host.annotations;
+        annotations.insert(name.to_owned(), value.to_owned());
+        self.version += 1;
+    }
+
+    pub(super) fn remove(&mut self, name: &str) {
+        self.seen.host.annotations.remove(name);
+        self.version += 1;
+    }
+
+    /// The process dies; another one leads after `pause` milliseconds.
+    pub(super) fn crash(&mut self, pause: u64) {
+        self.process += 1;
+        self.down_until = self.time + pause;
+        self.reads.clear();
+        for (id, ..) in self.sends.drain(..) {
+            let trace = self.sent.iter_mut().find(|trace| trace.id == id);
+            trace.expect("it was sent").lost = Some(self.time);
+        }
+        self.seen.memory = Memory::default();
+        self.last = None;
+        self.is_poked = true;
+        // Another process, another monotonic clock.
+        self.begun = self.time - 1_000;
+    }
+
+    pub(super) fn set_power(&mut self, is_on: bool) {
+        let was = self.is_on();
+        self.bmcs[0].gives = is_on;
+        self.note_transition(was);
+    }
+
+    fn note_transition(&mut self, was: bool) {
+        let is = self.is_on();
+        if is != was {
+            self.transitions.push((self.time, is));
+        }
+    }
+
+    fn run_commands(&mut self) {
+        let was = self.is_on();
+        for bmc in &mut self.bmcs {
+            let time = self.time;
+            let mut due: Vec<_> = bmc
+                .pending
+                .iter()
+                .filter(|(at, _)| *at <= time)
+                .copied()
+                .collect();
+            bmc.pending.retain(|(at, _)| *at > time);
+            due.sort_by_key(|(at, _)| *at);
+            for (_, command) in due {
+                match command {
+                    Command::On => bmc.gives = true,
+                    Command::Off | Command::SoftOff => bmc.gives = false,
+                }
+            }
+        }
+        self.note_transition(was);
+    }
+
+    /// One moment: the world moves, what ended is told, and the shell decides until it has no action.
+    pub(super) fn tick(&mut self) {
+        self.time += TICK;
+        self.run_commands();
+        if self.time < self.down_until {
+            return;
+        }
+        self.deliver();
+        let is_due = match self.last.as_ref().and_then(|last| last.wake.as_ref()) {
+            Some(wake) => wake.at <= self.mono(),
+            None => true,
+        };
+        let state = (self.version, self.seen.host.online);
+        if !(is_due || self.is_poked || state != self.decided_on) {
+            return;
+        }
+        self.is_poked = false;
+        for _ in 0..8 {
+            if self.time < self.down_until || !self.decide() {
+                break;
+            }
+        }
+        self.decided_on = (self.version, self.seen.host.online);
+    }
+
+    fn deliver(&mut self) {
+        let time = self.time;
+        let now = self.mono();
+        let (ended, under_way): (Vec<_>, Vec<_>) = self
+            .reads
+            .drain(..)
+            .partition(|(_, _, _, done, _)| *done <= time);
+        self.reads = under_way;
+        self.is_poked |= !ended.is_empty();
+        for (level, _, asked, _, said) in ended {
+            let asked = Duration::from_millis(asked - self.begun);
+            self.seen.memory.read(Read {
+                level,
+                asked,
+                answered: now,
+                said,
+            });
+        }
+        let (ended, under_way): (Vec<_>, Vec<_>) =
+            self.sends.drain(..).partition(|(_, done, _)| *done <= time);
+        self.sends = under_way;
+        self.is_poked |= !ended.is_empty();
+        for (id, _, how) in ended {
+            if self.dies() {
+                self.sends.push((id, time, how));
+                return self.crash(12_000);
+            }
+            let trace = self.sent.iter_mut().find(|trace| trace.id == id);
+            let trace = trace.expect("it was sent");
+            match &how {
+                Ok(_) => trace.answered = Some(time),
+                Err(fault) if fault.may_have_run => trace.lost = Some(time),
+                Err(_) => {}
+            }
+            self.seen.memory.ended(&id, how, now);
+        }
+    }
+
+    fn dies(&mut self) -> bool {
+        self.steps += 1;
+        self.dies_at == Some(self.steps)
+    }
+
+    fn decide(&mut self) -> bool {
+        self.ids += 1;
+        self.jitter = (self.jitter * 31 + 17) % 100;
+        let id = format!("p{}/{}", self.process, self.ids);
+        let now = self.now();
+        self.seen.host.resource_version = self.version.to_string();
+        let host = self.seen.host.clone();
+        self.seen.memory.saw(&host, now);
+        let decision = decide(
+            &self.seen,
+            &self.config,
+            &id,
+            f64::from(self.jitter) / 100.0,
+            now,
+        );
+        assert!(
+            decision.wake.is_some(),
+            "something is waited for without an end"
+        );
+        assert!(decision.actions.len() <= 1);
+        for event in &decision.report.events {
+            let said = self
+                .events
+                .iter()
+                .any(|(_, reason, text)| *reason == event.reason && *text == event.message);
+            if !said {
+                self.events
+                    .push((self.time, event.reason, event.message.clone()));
+            }
+        }
+        let looks = decision.looks.clone();
+        let action = decision.actions.first().cloned();
+        self.last = Some(decision);
+        for look in looks {
+            self.look(&look);
+        }
+        let Some(action) = action else {
+            return false;
+        };
+        if self.dies() {
+            self.crash(12_000);
+            return false;
+        }
+        self.act(action, &id);
+        true
+    }
+
+    fn look(&mut self, look: &Look) {
+        match look {
+            Look::Check { level } => {
+                let now = self.mono();
+                let good = Ok(About::default());
+                let bad = Err(Fault::harmless(Class::Unreachable, "no route"));
+                let found = if self.checks_are_good { good } else { bad };
+                self.seen.memory.checked(*level, found, now);
+                self.is_poked = true;
+            }
+            Look::Read { level, is_urgent } => {
+                let is_there = self
+                    .reads
+                    .iter()
+                    .any(|(other, urgent, ..)| other == level && urgent == is_urgent);
+                if !is_there {
+                    self.read(*level, *is_urgent);
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, level: usize, is_urgent: bool) {
+        let truth = if self.bmcs[level].gives {
+            Reading::On
+        } else {
+            Reading::Off
+        };
+        let bmc = &mut self.bmcs[level];
+        let says = if bmc.says.is_empty() {
+            bmc.default_says
+        } else {
+            bmc.says.remove(0)
+        };
+        let (takes, said) = match says {
+            Says::Truth => (0, Ok(truth)),
+            Says::Lie(reading) => (0, Ok(reading)),
+            Says::Fails(class) => (0, Err(Fault::harmless(class, "no"))),
+            Says::Slow(takes) => (takes, Ok(truth)),
+        };
+        self.reads
+            .push((level, is_urgent, self.time, self.time + takes, said));
+    }
+
+    fn act(&mut self, action: Action, id: &str) {
+        match action {
+            Action::WriteStatus(write) => self.write(*write, id),
+            Action::RemoveAnnotations(names) => {
+                for name in names {
+                    self.remove(&name);
+                }
+                if self.dies() {
+                    self.crash(12_000);
+                }
+            }
+            Action::Send(intention) => self.send(&intention),
+        }
+    }
+
+    fn write(&mut self, write: StatusWrite, id: &str) {
+        let is_new = write
+            .status
+            .power
+            .command
+            .as_ref()
+            .is_some_and(|command| command.id == id);
+        if is_new {
+            self.seen.memory.writing(id);
+        }
+        self.seen.host.status = write.status;
+        self.version += 1;
+        self.writes.push((self.time, self.seen.host.status.clone()));
+        if self.dies() {
+            return self.crash(12_000);
+        }
+        if is_new {
+            let now = self.mono();
+            self.seen.memory.written(id, now);
+        }
+    }
+
+    fn send(&mut self, intention: &Intention) {
+        let standing = self.power().command.clone();
+        assert_eq!(
+            standing.map(|command| command.id),
+            Some(intention.id.clone())
+        );
+        let ours = self
+            .seen
+            .memory
+            .command
+            .as_ref()
+            .expect("it was written by us");
+        assert_eq!((&ours.id, ours.sent), (&intention.id, None), "sent once");
+        let now = self.mono();
+        self.seen.memory.sending(now);
+        self.sent.push(Trace {
+            id: intention.id.clone(),
+            command: intention.command,
+            level: intention.level,
+            sent: self.time,
+            process: self.process,
+            answered: None,
+            lost: None,
+        });
+        let time = self.time;
+        let bmc = &mut self.bmcs[intention.level];
+        let takes = if bmc.takes.is_empty() {
+            bmc.default_takes
+        } else {
+            bmc.takes.remove(0)
+        };
+        let there = match intention.command {
+            Command::On => bmc.gives,
+            Command::Off | Command::SoftOff => !bmc.gives,
+        };
+        let shuts_down = bmc.shuts_down;
+        let mut run = |after: u64| match (intention.command, shuts_down) {
+            (Command::SoftOff, None) => {}
+            (Command::SoftOff, Some(takes)) => {
+                bmc.pending.push((time + after + takes, Command::SoftOff))
+            }
+            (command, _) => bmc.pending.push((time + after, command)),
+        };
+        let (done, how) = match takes {
+            Takes::Runs(_) if there => (time + 5, Ok(Answer::AlreadyThere)),
+            Takes::Runs(after) => {
+                run(after);
+                (time + 5, Ok(Answer::Accepted))
+            }
+            Takes::Ignores => (time + 5, Ok(Answer::Accepted)),
+            Takes::Fails(class) => (time + 5, Err(Fault::harmless(class, "no"))),
+            Takes::Silent { after, runs } => {
+                if let Some(late) = runs {
+                    run(late);
+                }
+                (
+                    time + after,
+                    Err(Fault::unknown_end(Class::TimedOut, "no answer")),
+                )
+            }
+        };
+        self.sends.push((intention.id.clone(), done, how));
+        if self.dies() {
+            self.crash(12_000);
+        }
+    }
+
+    pub(super) fn run(&mut self, seconds: u64) {
+        self.is_poked = true;
+        let end = self.time + seconds * 1_000;
+        while self.time < end {
+            self.tick();
+        }
+    }
+
+    /// Runs until it holds; panics after ten minutes.
+    pub(super) fn until(&mut self, what: &str, holds: impl Fn(&World) -> bool) {
+        self.is_poked = true;
+        let end = self.time + 600_000;
+        while !holds(self) {
+            assert!(
+                self.time < end,
+                "never {what}: {:?}",
+                self.last.as_ref().map(|last| &last.because)
+            );
+            self.tick();
+        }
+    }
+
+    /// Until off is confirmed anew; it may be on its way on by then.
+    pub(super) fn until_confirmed(&mut self) {
+        let (before, standing) = (self.writes.len(), self.power().off_confirmed_at);
+        self.until("off confirmed", |world| {
+            let new = world.writes[before..].iter();
+            let mut times = new.filter_map(|(_, status)| status.power.off_confirmed_at);
+            times.any(|at| Some(at) != standing)
+        });
+    }
+
+    /// On, and nothing under way.
+    pub(super) fn until_on(&mut self) {
+        self.run(1);
+        self.until("on", |world| {
+            world.is_on() && world.power().command.is_none()
+        });
+    }
+
+    pub(super) fn kinds(&self) -> Vec<Command> {
+        self.sent.iter().map(|trace| trace.command).collect()
+    }
+
+    pub(super) fn said(&self, reason: &str) -> bool {
+        self.events.iter().any(|(_, said, _)| *said == reason)
+    }
+
+    pub(super) fn because(&self) -> &'static str {
+        self.last.as_ref().expect("it decided").because.reason
+    }
+
+    pub(super) fn condition(&self, kind: &str) -> crate::condition::Observation {
+        let report = &self.last.as_ref().expect("it decided").report;
+        let found = report
+            .conditions
+            .iter()
+            .find(|condition| condition.kind == kind);
+        found.cloned().expect("it is reported")
+    }
+
+    pub(super) fn power_offs(&self) -> usize {
+        self.transitions.iter().filter(|(_, is_on)| !is_on).count()
+    }
+}
