@@ -148,7 +148,7 @@ impl Caller {
         let request = ask.request(path, pass)?;
         let left = deadline.left();
         if left.is_zero() {
-            return Err(deadline.passed());
+            return Err(Deadline::passed());
         }
         let answered = deadline.bound(self.exchange.ask(request, left)).await;
         // It had begun.

@@ -10,14 +10,12 @@ use crate::{Class, Fault};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
     at: Instant,
-    within: Duration,
 }
 
 impl Deadline {
     pub(super) fn after(within: Duration) -> Self {
         Self {
             at: Instant::now() + within,
-            within,
         }
     }
 
@@ -31,12 +29,11 @@ impl Deadline {
     /// [`Class::TimedOut`], for what had not begun.
     pub(super) async fn bound<T>(self, wait: impl Future<Output = T>) -> Result<T, Fault> {
         let waited = timeout_at(self.at, wait).await;
-        waited.map_err(|_| self.passed())
+        waited.map_err(|_| Self::passed())
     }
 
     /// What is said once it has passed, of something that had not begun.
-    pub(super) fn passed(self) -> Fault {
-        let message = format!("no answer within {} ms", self.within.as_millis());
-        Fault::harmless(Class::TimedOut, message)
+    pub(super) fn passed() -> Fault {
+        Fault::harmless(Class::TimedOut, "no answer within our deadline")
     }
 }

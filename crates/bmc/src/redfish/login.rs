@@ -142,7 +142,7 @@ impl Login {
     /// [`Class::WrongCredentials`]: it refused a moment ago.
     pub(super) fn may_ask(&self, now: Instant) -> Result<(), Fault> {
         match self.refused_until {
-            Some(until) if now < until => Err(refused(until - now)),
+            Some(until) if now < until => Err(refused()),
             Some(_) | None => Ok(()),
         }
     }
@@ -166,7 +166,7 @@ impl Login {
             Basic::Never => Basic::InTurn,
             Basic::InTurn | Basic::Always | Basic::Until(_) => Basic::Never,
         };
-        refused(wait)
+        refused()
     }
 
     /// The BMC makes no sessions.
@@ -188,10 +188,11 @@ impl Login {
     }
 }
 
-fn refused(wait: Duration) -> Fault {
-    let message = format!(
-        "the BMC refused user and password; so that it locks no account, it is not asked for {} s",
-        wait.as_secs_f64().ceil()
-    );
-    Fault::harmless(Class::WrongCredentials, message)
+/// Without the time that is left: a condition whose text changes at each poll is written at each poll.
+fn refused() -> Fault {
+    Fault::harmless(
+        Class::WrongCredentials,
+        "the BMC refused user and password; so that it locks no account, it is then left alone for 30 s, \
+         and longer after each further refusal, up to 5 min",
+    )
 }

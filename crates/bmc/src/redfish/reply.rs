@@ -7,6 +7,7 @@ use http::header::{AsHeaderName, RETRY_AFTER};
 use http::{HeaderMap, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::error::Category;
 
 use crate::{Class, Fault};
 
@@ -63,9 +64,7 @@ impl Reply {
             return Err(self.fault());
         }
         serde_json::from_slice(&self.body).map_err(|error| {
-            // The text of the error quotes nothing of the document but, perhaps, a value of it.
-            let line = (error.line(), error.column());
-            let message = format!("{}: no document that makes sense, at {line:?}", self.asked);
+            let message = format!("{}: {}", self.asked, odd(&error));
             Fault::harmless(Class::Contradiction, message)
         })
     }
@@ -153,6 +152,15 @@ impl Reply {
         let infos = infos.and_then(Value::as_array).into_iter().flatten();
         let code = error.and_then(|error| text(error, "code"));
         infos.filter_map(id_of).chain(code).collect()
+    }
+}
+
+/// What is wrong with a document, without where: half a document ends elsewhere each time.
+fn odd(error: &serde_json::Error) -> &'static str {
+    match error.classify() {
+        Category::Eof | Category::Io => "half a document",
+        Category::Syntax => "no JSON",
+        Category::Data => "a document of another shape, or with two values for one property",
     }
 }
 
