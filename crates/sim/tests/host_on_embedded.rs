@@ -134,7 +134,7 @@ async fn while_leaders_of_metal3_cannot_be_seen_nothing_is_ours_and_nobody_is_de
     server.partition("controller", true);
     server.cut_watches(Some("controller"));
     let hour = sight.during(Duration::from_hours(1), |view| {
-        assert_eq!(view.owner(&host), theirs)
+        assert_eq!(view.owner(&host), theirs);
     });
     hour.await;
     server.partition("controller", false);

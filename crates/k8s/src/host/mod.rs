@@ -15,6 +15,7 @@
 
 mod client;
 mod convert;
+mod leaders;
 mod object;
 mod paged;
 mod secret;

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_api::bare_metal_host::OPERATOR_LEASE;
-use dogwatch_core::power::{Host, HostName, OperatorLease};
+use dogwatch_core::power::{Host, HostName};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _};
@@ -13,10 +12,11 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::time::Instant;
 
+use super::leaders::{Looked, leaders, look, operator_lease};
 use super::object::HostObject;
 use super::paged::{Paged, Trimmed};
 use super::view::HostView;
-use crate::error::{Error, Kind, ask};
+use crate::error::{Error, Kind};
 use crate::watch::{Event, Full, SHORTEST, Selection, watch};
 
 /// When to look again where nothing can be watched.
@@ -64,9 +64,6 @@ enum Sight {
     /// There is no such kind; it is looked for then.
     NotInstalled { until: Instant },
 }
-
-/// When it was asked, and the answer.
-type Looked = (Duration, Result<Vec<OperatorLease>, Error>);
 
 enum Change {
     Host(Event<Trimmed>),
@@ -302,37 +299,5 @@ async fn until(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,
-    }
-}
-
-/// They have one name, in whatever namespace.
-fn leaders() -> Selection {
-    Selection::fields(format!("metadata.name={OPERATOR_LEASE}"))
-}
-
-fn look(client: Client, began: Instant) -> BoxFuture<'static, Looked> {
-    async move {
-        let asked = began.elapsed();
-        let leases: Api<Lease> = Api::all(client);
-        let params = leaders().list_params();
-        let answer = ask(leases.list(&params)).await;
-        let all = answer.map(|list| list.items.iter().map(operator_lease).collect());
-        (asked, all)
-    }
-    .boxed()
-}
-
-fn operator_lease(lease: &Lease) -> OperatorLease {
-    /// What client-go's leaders use, unless they are told.
-    const USUAL: Duration = Duration::from_secs(15);
-    let spec = lease.spec.clone().unwrap_or_default();
-    let seconds = spec.lease_duration_seconds.map(u64::try_from);
-    OperatorLease {
-        namespace: lease.namespace().unwrap_or_default(),
-        holder: spec.holder_identity.filter(|holder| !holder.is_empty()),
-        renewed: spec.renew_time.map(|time| time.0),
-        length: seconds
-            .and_then(Result::ok)
-            .map_or(USUAL, Duration::from_secs),
     }
 }

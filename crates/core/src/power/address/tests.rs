@@ -352,65 +352,6 @@ fn a_password_in_an_address_is_refused_and_never_repeated() {
     assert!(!format!("{address} {address:?}").contains(PASSWORD));
 }
 
-#[test]
-fn two_addresses_of_one_power_overlap() {
-    for (one, other, overlap) in [
-        ("ipmi://h", "ipmi://H?ciphersuite=3", true),
-        ("ipmi://h", "redfish://h/redfish/v1/Systems/1", true),
-        ("redfish+http://h", "idrac-redfish://h", true),
-        ("redfish://h/redfish/v1/Systems/1", "redfish://h", true),
-        (
-            "redfish://h/redfish/v1/Systems/1/",
-            "ilo5-redfish://h/redfish/v1/Systems/%31",
-            true,
-        ),
-        (
-            "redfish://h/redfish/v1/Systems/1",
-            "redfish://h/redfish/v1/Systems/2",
-            false,
-        ),
-        ("ipmi://[2001:db8::1]", "ipmi://[2001:0db8:0::1]", true),
-        ("ipmi://127.0.0.1:6230", "ipmi://127.0.0.1:6231", false),
-        ("ipmi://127.0.0.1:6230", "ipmi://127.0.0.1", false),
-        ("redfish://h:443", "redfish://h", true),
-        (
-            "fence+fence_apc://p?plug=1",
-            "fence+fence_apc_snmp://p?port=1",
-            true,
-        ),
-        (
-            "fence+fence_apc://p?plug=1",
-            "fence+fence_apc://p?plug=2",
-            false,
-        ),
-        (
-            "fence+fence_apc://p?plug=1",
-            "fence+fence_apc://q?plug=1",
-            false,
-        ),
-        (
-            "fence+fence_redfish://h?systems-uri=%2Fredfish%2Fv1%2FSystems%2F1",
-            "redfish://h/redfish/v1/Systems/1",
-            true,
-        ),
-        (
-            "fence+fence_aws://?plug=i-1",
-            "fence+fence_aws://?plug=i-1",
-            true,
-        ),
-        (
-            "fence+fence_aws://?plug=i-1",
-            "fence+fence_gce://?plug=i-1",
-            false,
-        ),
-    ] {
-        let [a, b] = [one, other].map(|text| Address::parse(text).unwrap().endpoint());
-        assert_eq!(a.overlaps(&b), overlap, "{one} {other}");
-        assert_eq!(b.overlaps(&a), overlap, "{other} {one}");
-        assert!(!overlap || a.place() == b.place(), "{one} {other}");
-    }
-}
-
 /// Pieces of addresses, in any order.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![

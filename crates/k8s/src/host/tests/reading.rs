@@ -1,0 +1,193 @@
+//! Objects in, hosts out.
+
+use dogwatch_core::power::{End, Host, HostStatus};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{convert, host};
+
+/// Each device as it can be shown: its address, or what is wrong with it.
+fn levels(host: &Host) -> Vec<Vec<String>> {
+    let shown = |device: &dogwatch_core::power::Device| match &device.address {
+        Ok(address) => format!("{address} {} {}", device.credentials, device.verify),
+        Err(bad) => format!("! {bad}"),
+    };
+    let levels = host.levels.iter();
+    levels
+        .map(|level| level.devices.iter().map(shown).collect())
+        .collect()
+}
+
+#[test]
+fn the_levels_are_the_bmc_and_then_those_of_power() {
+    let pdu = |plug: u8| json!({ "address": format!("fence+fence_apc://p?plug={plug}"), "credentialsName": "pdu" });
+    let bmc = json!({ "address": "redfish://192.0.2.1", "credentialsName": "bmc",
+        "disableCertificateVerification": true });
+    let both = json!({ "levels": [{ "devices": [pdu(1), pdu(2)] }] });
+    let whole = host(
+        &json!({ "online": true, "bmc": bmc, "power": both }),
+        &Value::Null,
+    );
+    let expected = [
+        vec!["redfish://192.0.2.1 bmc false"],
+        vec![
+            "fence+fence_apc://p?plug=1 pdu true",
+            "fence+fence_apc://p?plug=2 pdu true",
+        ],
+    ];
+    assert_eq!(levels(&whole), expected);
+    for none in [
+        json!({ "online": true }),
+        json!({ "online": true, "bmc": null, "power": null }),
+        json!({ "online": true, "bmc": { "address": "", "credentialsName": "" } }),
+        json!({ "online": false, "bmc": {}, "power": {} }),
+    ] {
+        assert_eq!(host(&none, &Value::Null).levels, [], "{none}");
+    }
+}
+
+/// Specs that no schema would take, and what is said of them. `BMC` is one that can be used.
+const UNREADABLE: [(&str, &str); 18] = [
+    (r#"null"#, "spec.online is missing"),
+    (r#""text""#, "spec.online is missing"),
+    (r#"{"bmc": BMC}"#, "spec.online is missing"),
+    (r#"{"online": "yes", "bmc": BMC}"#, "spec.online is neither"),
+    (
+        r#"{"online": true, "disablePowerOff": 1, "bmc": BMC}"#,
+        "spec.disablePowerOff is neither",
+    ),
+    (
+        r#"{"online": true, "externallyProvisioned": "x", "bmc": BMC}"#,
+        "spec.externallyProvisioned",
+    ),
+    (r#"{"online": true, "bmc": []}"#, "spec.bmc is no object"),
+    (
+        r#"{"online": true, "bmc": {"address": 7}}"#,
+        "spec.bmc.address: it is no text",
+    ),
+    (
+        r#"{"online": true, "bmc": {"credentialsName": "x"}}"#,
+        "spec.bmc.address",
+    ),
+    (
+        r#"{"online": true, "bmc": {"address": "", "credentialsName": "x"}}"#,
+        "empty",
+    ),
+    (
+        r#"{"online": true, "bmc": {"address": "irmc://h", "credentialsName": "x"}}"#,
+        "ipmi://",
+    ),
+    (
+        r#"{"online": true, "bmc": {"address": "ipmi://h", "disableCertificateVerification": "no"}}"#,
+        "spec.bmc.disableCertificateVerification",
+    ),
+    (r#"{"online": true, "power": 3}"#, "spec.power is no object"),
+    (
+        r#"{"online": true, "power": {"levels": {}}}"#,
+        "spec.power.levels is no list",
+    ),
+    (
+        r#"{"online": true, "power": {"levels": [{}]}}"#,
+        "spec.power.levels[0].devices",
+    ),
+    (
+        r#"{"online": true, "power": {"levels": ["x"]}}"#,
+        "spec.power.levels[0].devices",
+    ),
+    (
+        r#"{"online": true, "power": {"levels": [{"devices": []}]}}"#,
+        "levels[0].devices",
+    ),
+    (
+        r#"{"online": true, "power": {"levels": [{"devices": [{"address": "foo://h"}]}]}}"#,
+        "spec.power.levels[0].devices[0].address: foo://",
+    ),
+];
+
+#[test]
+fn a_spec_that_cannot_be_read_leaves_no_way_to_the_bmc_and_says_why() {
+    const BMC: &str = r#"{"address": "ipmi://192.0.2.1", "credentialsName": "bmc"}"#;
+    for (spec, says) in UNREADABLE {
+        let spec = serde_json::from_str(&spec.replace("BMC", BMC)).unwrap();
+        let shown = levels(&host(&spec, &Value::Null)).concat();
+        let is_unusable = |device: &String| device.starts_with("! ");
+        assert!(shown.iter().all(is_unusable), "{spec}: {shown:?}");
+        assert!(
+            shown.iter().any(|device| device.contains(says)),
+            "{spec}: {shown:?}"
+        );
+    }
+}
+
+#[test]
+fn a_status_that_cannot_be_read_never_makes_the_host_look_safer() {
+    for garbage in [
+        json!(null),
+        json!(3),
+        json!([]),
+        json!({ "power": "x", "provisioning": [] }),
+    ] {
+        let read = host(&json!({ "online": true }), &garbage).status;
+        assert_eq!(read, HostStatus::default(), "{garbage}");
+    }
+    let read = host(
+        &json!({ "online": true }),
+        &json!({
+            "poweredOn": "false",
+            "provisioning": { "state": "", "pendingRebootSince": "yesterday", "lastPoweredOn": 5 },
+            "power": { "state": "off", "offConfirmedAt": "soon", "history": [{}, "x"],
+                "command": { "id": 7, "command": "Explode", "end": "Answered", "endedAt": "2026-01-01T00:00:00Z" } },
+        }),
+    )
+    .status;
+    assert_eq!(
+        (read.powered_on, read.provisioning.as_deref()),
+        (None, None)
+    );
+    // No room for a later time: nothing is done, and that is said.
+    assert_eq!(read.pending_reboot_since, Some(Timestamp::MAX));
+    assert_eq!(read.last_powered_on, Some(Timestamp::MAX));
+    assert_eq!(
+        (read.power.state, read.power.off_confirmed_at),
+        (None, None)
+    );
+    assert!(read.power.history.is_empty());
+    let command = read.power.command.unwrap();
+    assert!(matches!(command.end, End::Unknown { .. }) && command.after_unknown);
+    // An answer whose time is missing is none.
+    let answered = json!({ "power": { "command": { "id": "p/1", "command": "PowerOff", "end": "Answered" } } });
+    let command = host(&json!({ "online": true }), &answered)
+        .status
+        .power
+        .command
+        .unwrap();
+    assert!(matches!(command.end, End::Unknown { .. }), "{command:?}");
+}
+
+#[test]
+fn only_annotations_about_power_are_kept() {
+    let kept = [
+        "reboot.metal3.io",
+        "reboot.metal3.io/key",
+        "baremetalhost.metal3.io/paused",
+        "baremetalhost.metal3.io/detached",
+        "dogwatch.dev/node",
+    ];
+    let dropped = [
+        "baremetalhost.metal3.io/status",
+        "inspect.metal3.io/hardwaredetails",
+        "kubectl.kubernetes.io/last-applied-configuration",
+    ];
+    let annotations: serde_json::Map<_, _> = kept
+        .iter()
+        .chain(&dropped)
+        .map(|name| ((*name).to_owned(), json!("x")))
+        .collect();
+    let object = json!({ "metadata": { "name": "h", "annotations": annotations } });
+    let host = convert(&serde_json::from_value(object).unwrap());
+    let mut names: Vec<&str> = host.annotations.keys().map(String::as_str).collect();
+    names.sort_unstable();
+    let mut expected = kept.to_vec();
+    expected.sort_unstable();
+    assert_eq!(names, expected);
+}
