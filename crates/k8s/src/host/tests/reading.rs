@@ -48,7 +48,7 @@ fn the_levels_are_the_bmc_and_then_those_of_power() {
 
 /// Specs that no schema would take, and what is said of them. `BMC` is one that can be used.
 const UNREADABLE: [(&str, &str); 18] = [
-    (r#"null"#, "spec.online is missing"),
+    ("null", "spec.online is missing"),
     (r#""text""#, "spec.online is missing"),
     (r#"{"bmc": BMC}"#, "spec.online is missing"),
     (r#"{"online": "yes", "bmc": BMC}"#, "spec.online is neither"),
