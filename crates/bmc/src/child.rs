@@ -50,8 +50,9 @@ pub(crate) enum Failure {
     Missing(String),
     #[error("{0} could not be started: {1}")]
     Start(String, io::Error),
-    #[error("{0} did not answer within {1:.1} s and was killed")]
-    TimedOut(String, f64),
+    /// Without the time: a message that changes each time is written each time.
+    #[error("{0} did not answer in time and was killed")]
+    TimedOut(String),
     #[error("{0} printed more than 64 KiB and was killed")]
     TooMuch(String),
     #[error("{0} could not be listened to: {1}")]
@@ -64,7 +65,7 @@ impl From<Failure> for Fault {
         match failure {
             Failure::Missing(_) => Fault::harmless(Class::Unsupported, message),
             Failure::Start(..) => Fault::harmless(Class::Refused, message),
-            Failure::TimedOut(..) => Fault::unknown_end(Class::TimedOut, message),
+            Failure::TimedOut(_) => Fault::unknown_end(Class::TimedOut, message),
             Failure::TooMuch(_) => Fault::unknown_end(Class::Contradiction, message),
             Failure::Io(..) => Fault::unknown_end(Class::Refused, message),
         }
@@ -93,7 +94,7 @@ pub(crate) async fn run(call: &Call<'_>, within: Duration) -> Result<Ended, Fail
     drop(group);
     let status = tokio::time::timeout(REAPED_WITHIN, child.wait()).await;
     let Ok(told) = outcome else {
-        return Err(Failure::TimedOut(name, within.as_secs_f64()));
+        return Err(Failure::TimedOut(name));
     };
     let ((stdout, stderr), ()) = told?;
     match status {
@@ -103,7 +104,7 @@ pub(crate) async fn run(call: &Call<'_>, within: Duration) -> Result<Ended, Fail
             stderr,
         }),
         Ok(Err(error)) => Err(Failure::Io(name, error)),
-        Err(_) => Err(Failure::TimedOut(name, within.as_secs_f64())),
+        Err(_) => Err(Failure::TimedOut(name)),
     }
 }
 

@@ -65,7 +65,7 @@ async fn past_its_deadline_the_whole_group_is_killed() {
     let failure = run(&sh(&["-c", &script]), Duration::from_millis(500))
         .await
         .unwrap_err();
-    assert!(matches!(failure, Failure::TimedOut(..)), "{failure}");
+    assert!(matches!(failure, Failure::TimedOut(_)), "{failure}");
     assert!(began.elapsed() < Duration::from_secs(10));
     process(&file, false).await;
 }

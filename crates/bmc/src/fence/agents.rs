@@ -53,7 +53,7 @@ const AGENTS: [(&str, &str); 32] = [
 const TELLTALES: [(&str, &str); 2] = [("ipmitool_path", IPMI), ("snmpset_path", SNMP)];
 
 /// Options that no address may give; core's grammar refuses more. Whoever may write a host may switch its power, and no more.
-const OPTIONS: [(&str, &str); 11] = [
+const OPTIONS: [(&str, &str); 12] = [
     ("missing_as_off", "what is not there would read as off"),
     ("quiet", "it would hide what the agent says"),
     ("plug_separator", "one host is one plug"),
@@ -61,6 +61,7 @@ const OPTIONS: [(&str, &str); 11] = [
     ("runonwarn", "it names a program"),
     ("runonfail", "it names a program"),
     ("exec", "it names a program"),
+    ("openrc", "it names a script that is run"),
     ("version", "it would be carried out instead of the command"),
     ("help", "it would be carried out instead of the command"),
     ("boto3_debug", "it writes the password to a log"),

@@ -173,17 +173,24 @@ pub(super) fn failure(agent: &str, ended: &Ended, password: &str) -> Fault {
             may_have_run: *when == When::Any,
         };
     }
-    // The hint that ends each usage error says nothing.
     let lines = ended.stderr.lines().chain(ended.stdout.lines());
-    let lines: Vec<_> = lines
-        .filter(|line| !line.contains("Please use '-h'"))
-        .collect();
+    let lines: Vec<_> = lines.map(words).collect();
     let message = format!(
         "{agent} failed with exit code {}; it said: {}",
         code(ended),
         said(lines.into_iter(), password)
     );
     Fault::unknown_end(Class::Refused, message)
+}
+
+/// A line of an agent's log without its time, which would make each message another one: `2026-11-21 23:34:51,522 ERROR: text`.
+/// The hint that ends each usage error says nothing.
+fn words(line: &str) -> &str {
+    let text = line.split_once("ERROR: ").map_or(line, |(_, text)| text);
+    if text.starts_with("Please use '-h'") {
+        return "";
+    }
+    text
 }
 
 fn code(ended: &Ended) -> String {

@@ -151,13 +151,22 @@ fn a_failure_says_what_is_wrong_and_whether_the_command_may_have_run() {
 }
 
 #[test]
-fn an_agents_own_words_are_told_without_the_password() {
-    let words = "INFO: ssh admin:sekret16@pdu\n\nERROR: Please use '-h' for usage\n";
-    let fault = answer::failure("fence_plug", &ended(1, "", words), "sekret16");
-    assert_eq!(
-        fault.message,
-        "fence_plug failed with exit code 1; it said: INFO: ssh admin:***@pdu"
-    );
+fn an_agents_own_words_are_told_without_the_password_and_the_time() {
+    for (words, told) in [
+        (
+            "INFO: ssh admin:sekret16@pdu\n\n2026-11-21 23:34:51,522 ERROR: Please use '-h' for usage\n",
+            "INFO: ssh admin:***@pdu",
+        ),
+        (
+            "2026-11-21 23:34:51,522 ERROR: Couldn't get power information\n",
+            "Couldn't get power information",
+        ),
+        ("", "nothing"),
+    ] {
+        let fault = answer::failure("fence_plug", &ended(1, "", words), "sekret16");
+        let message = format!("fence_plug failed with exit code 1; it said: {told}");
+        assert_eq!(fault.message, message);
+    }
 }
 
 #[test]
