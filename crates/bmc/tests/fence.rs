@@ -319,3 +319,32 @@ async fn the_password_is_on_no_command_line_while_an_agent_runs() {
     reading.abort();
     drop(connection);
 }
+
+/// The processes whose command line has this word.
+fn processes(word: &str) -> Vec<String> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(word)).collect()
+}
+
+/// pexpect gives it a session of its own, where no signal to the agent's group reaches it.
+#[tokio::test]
+async fn the_ssh_of_an_agent_goes_with_it() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let address = format!("fence+fence_apc://127.0.0.1:{port}?plug=1&ssh=1&login_timeout=60");
+    let bmc = connected(Path::new(AGENTS), &address, &credentials(PASSWORD, None)).unwrap();
+    let sending = tokio::spawn(async move { bmc.send(Command::Off, WITHIN).await });
+    // So it speaks a protocol that today's ssh still has.
+    let connection = tokio::time::timeout(WITHIN, silent.accept()).await.unwrap();
+    let ours = format!(" -p {port} ");
+    assert_eq!(processes(&ours).len(), 1);
+    sending.abort();
+    let deadline = Instant::now() + WITHIN;
+    while !processes(&ours).is_empty() {
+        assert!(Instant::now() < deadline, "its ssh lives on");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    drop(connection);
+}

@@ -75,6 +75,15 @@ const NEEDED: [(&str, &str, &str); 1] = [(
     "it takes any system of the BMC: write redfish://HOST, or name systems_uri",
 )];
 
+/// Options whose default cannot do any more: `-1 -c blowfish`, and no ssh speaks protocol 1.
+const DEFAULTS: [(&str, &str, &str); 1] = [("fence_apc", "ssh_options", "")];
+
+/// The options that take the place of an agent's own defaults.
+pub(super) fn defaults(agent: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let of_it = DEFAULTS.iter().filter(move |(whose, ..)| *whose == agent);
+    of_it.map(|(_, option, value)| (*option, *value))
+}
+
 fn unsupported(message: String) -> Result<(), Fault> {
     Err(Fault::harmless(Class::Unsupported, message))
 }

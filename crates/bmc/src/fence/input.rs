@@ -5,8 +5,8 @@
 
 use dogwatch_core::power::{Class, Fault};
 
-use super::Target;
 use super::metadata::Metadata;
+use super::{Target, agents};
 use crate::Credentials;
 
 /// The user's option, in the order of choice; clouds have names of their own.
@@ -43,6 +43,11 @@ pub(super) fn lines(
     // An agent may look only at whether it is there: it is never sent as 0.
     if !verify && metadata.has("ssl_insecure") {
         options.push(("ssl_insecure".to_owned(), "1".to_owned()));
+    }
+    for (name, value) in agents::defaults(agent) {
+        if metadata.has(name) && !target.options.contains_key(name) {
+            options.push((name.to_owned(), value.to_owned()));
+        }
     }
     for (name, value) in &target.options {
         options.push((known(metadata, agent, name)?, value.clone()));

@@ -195,6 +195,16 @@ fn options_are_lines_with_the_agents_own_names() {
 }
 
 #[test]
+fn a_default_that_cannot_do_any_more_is_replaced() {
+    let metadata = METADATA.replace("old-name", "ssh_options");
+    let metadata = Metadata::parse("fence_apc", &metadata).unwrap();
+    let mut target = target(&[("plug", "4")]);
+    target.agent = "fence_apc".to_owned();
+    let lines = input::lines("off", &target, &credentials("sekret16"), true, &metadata);
+    assert!(lines.unwrap().contains("ssh_options=\n"));
+}
+
+#[test]
 fn the_certificate_is_left_unverified_only_where_that_is_wanted() {
     let target = target(&[("plug", "4")]);
     assert!(
