@@ -8,7 +8,7 @@ use super::context::Context;
 use super::host::Intention;
 use super::readings::{Pace, due};
 use super::step::Step;
-use super::{off, reason, times};
+use super::{off, reason, retry, times};
 use crate::condition::Status;
 use crate::decision::Severity;
 
@@ -65,10 +65,10 @@ fn not_off(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duration
         .is_some_and(|read| read.said == Ok(Reading::On));
     if is_on && was_already_off(ctx, command) {
         // It was not off, or it came on after: nothing is on its way that could be waited for.
-        return off::failed(ctx, step, command, at, None);
+        return retry::failed(ctx, step, command, at, None);
     }
     if ctx.now.mono >= patience {
-        return off::failed(ctx, step, command, patience, None);
+        return retry::failed(ctx, step, command, patience, None);
     }
     step.busy(
         reason::POWERING_OFF,

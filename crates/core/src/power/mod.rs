@@ -36,10 +36,12 @@ mod readiness;
 mod readings;
 pub mod reason;
 mod report;
+mod retry;
 mod seen;
 mod sharing;
 mod standing;
 mod step;
+mod takeover;
 mod target;
 #[cfg(test)]
 mod tests;

@@ -4,15 +4,13 @@
 
 use std::time::Duration;
 
-use super::bmc::{Class, Command, Fault, Reading};
-use super::config::Config;
+use super::bmc::{Class, Command, Fault};
 use super::context::Context;
 use super::decide::Action;
 use super::host::Intention;
-use super::readings::{Pace, due};
 use super::standing::Standing;
 use super::step::{Next, Step};
-use super::{confirm, reason};
+use super::{confirm, reason, retry, takeover};
 use crate::decision::Severity;
 
 /// The host must be off, and that is not confirmed. `why` is the need's reason, should it begin now.
@@ -141,8 +139,10 @@ fn go_on(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
         Standing::Unsent { may_go: true } => send(step, command),
         Standing::Unsent { may_go: false } => again(ctx, step, command, reason_of(command)),
         Standing::Answered { at } => confirm::look(ctx, step, command, at),
-        Standing::Failed { at, fault } => failed(ctx, step, command, at, fault.as_ref()),
-        Standing::Unknown { at, is_foreign } => unknown(ctx, step, command, at, is_foreign),
+        Standing::Failed { at, fault } => retry::failed(ctx, step, command, at, fault.as_ref()),
+        Standing::Unknown { at, is_foreign } => {
+            takeover::unknown(ctx, step, command, at, is_foreign);
+        }
     }
 }
 
@@ -228,7 +228,7 @@ fn harden(
 }
 
 /// The same command once more, at once.
-fn again(ctx: &Context<'_>, step: &mut Step, command: &Intention, why: &'static str) {
+pub(super) fn again(ctx: &Context<'_>, step: &mut Step, command: &Intention, why: &'static str) {
     let text = format!("{} to {} again", command.command, name(command.level));
     step.busy(why, text);
     let (command, level) = (command.command, command.level);
@@ -240,209 +240,5 @@ fn again(ctx: &Context<'_>, step: &mut Step, command: &Intention, why: &'static 
             why,
             begins: false,
         },
-    );
-}
-
-/// Nothing of it is on its way, or it was answered and came to nothing.
-pub(super) fn failed(
-    ctx: &Context<'_>,
-    step: &mut Step,
-    command: &Intention,
-    at: Duration,
-    fault: Option<&Fault>,
-) {
-    let is_useless = fault.is_some_and(|fault| fault.class == Class::Unsupported);
-    let is_given_up = command.attempt >= Config::TRIES_PER_LEVEL || is_useless;
-    if let Some(level) = next_level(ctx, command.level).filter(|_| is_given_up) {
-        return change_level(ctx, step, command, level, fault);
-    }
-    let said = fault.map_or_else(|| "it is not off".to_owned(), ToString::to_string);
-    let due = at.saturating_add(back_off(ctx, command, fault));
-    let (tries, name) = (command.attempt, name(command.level));
-    if ctx.now.mono < due {
-        let text = format!(
-            "{} to {name} came to nothing ({said}), try {tries}; the next one at {}",
-            command.command,
-            ctx.second(due)
-        );
-        step.busy(reason::BACKING_OFF, text);
-        step.wake(due, "the next try of a power-off");
-        let next = super::readings::due(ctx, command.level, at, Pace::Slow);
-        return step.read(ctx, command.level, next, "whether it is off");
-    }
-    let text = format!(
-        "{} to {name} is sent again: {said}, try {tries}",
-        command.command
-    );
-    step.event(Severity::Warning, reason::POWER_OFF_RETRIED, text);
-    again(ctx, step, command, reason::POWER_OFF_RETRIED);
-}
-
-/// The next level that can be spoken to; after the last one the first.
-fn next_level(ctx: &Context<'_>, level: usize) -> Option<usize> {
-    let levels = ctx.seen.host.levels.len();
-    (1..levels)
-        .map(|further| (level + further) % levels)
-        .find(|level| ctx.is_usable(*level))
-}
-
-fn change_level(
-    ctx: &Context<'_>,
-    step: &mut Step,
-    command: &Intention,
-    level: usize,
-    fault: Option<&Fault>,
-) {
-    let said = fault.map_or_else(|| "it is not off".to_owned(), ToString::to_string);
-    let text = format!(
-        "{} does not power the host off after {} tries ({said}); {} is used",
-        name(command.level),
-        command.attempt,
-        name(level)
-    );
-    step.event(Severity::Warning, reason::NEXT_LEVEL, text.clone());
-    step.busy(reason::NEXT_LEVEL, text);
-    step.done(ctx, command, reason::GAVE_UP);
-    let why = reason::NEXT_LEVEL;
-    step.command(
-        ctx,
-        &Next {
-            command: Command::Off,
-            level,
-            why,
-            begins: false,
-        },
-    );
-}
-
-/// Seconds, never hours, with jitter. A wrong password is not tried so often that it locks the account.
-pub(super) fn back_off(ctx: &Context<'_>, command: &Intention, fault: Option<&Fault>) -> Duration {
-    let doubled = Duration::from_secs(1 << command.before.min(6));
-    let pause = doubled
-        .min(Config::LONGEST_BACKOFF)
-        .mul_f64(1.0 - 0.25 * ctx.jitter);
-    let is_locking = fault.is_some_and(|fault| fault.class == Class::WrongCredentials);
-    let least = if is_locking {
-        Duration::from_secs(30)
-    } else {
-        Duration::ZERO
-    };
-    pause.max(least)
-}
-
-/// The BMC may have got it. It is read before anything is repeated.
-fn unknown(
-    ctx: &Context<'_>,
-    step: &mut Step,
-    command: &Intention,
-    at: Duration,
-    is_foreign: bool,
-) {
-    let level = command.level;
-    let settled = at.saturating_add(ctx.config.settle);
-    let reason = if is_foreign {
-        reason::TAKING_OVER
-    } else {
-        reason::SETTLING
-    };
-    let text = format!(
-        "nobody knows whether {} received {}; it is read first",
-        name(level),
-        command.command
-    );
-    step.busy(reason, text);
-    let Some(read) = ctx.newest_since(level, at) else {
-        return step.read(
-            ctx,
-            level,
-            due(ctx, level, at, Pace::Steady),
-            "the power after a command of unknown end",
-        );
-    };
-    match &read.said {
-        Ok(Reading::Off) => prove(ctx, step, command, at, is_foreign),
-        // It cannot have been a soft power-off that is under way only if the time for that is over.
-        Ok(_) if command.command == Command::SoftOff => soft_unknown(ctx, step, command, settled),
-        Ok(_) if ctx.newest_since(level, settled).is_some() || !is_foreign => {
-            failed(ctx, step, command, at, None);
-        }
-        Err(_) if !is_foreign => failed(ctx, step, command, at, None),
-        Err(fault) if ctx.now.mono >= settled => unreadable(ctx, step, command, fault),
-        Ok(_) | Err(_) => {
-            step.wake(settled, "the time in which a BMC may still run a command");
-            step.read(
-                ctx,
-                level,
-                due(ctx, level, at, Pace::Slow),
-                "whether it is off",
-            );
-        }
-    }
-}
-
-/// It is off already. What its proof lacks is a power-off that was answered; to a host that is off it
-/// changes nothing.
-fn prove(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duration, is_foreign: bool) {
-    if !is_foreign && command.command == Command::Off {
-        return failed(ctx, step, command, at, None);
-    }
-    let text = "off already; it is proved by a power-off that is answered".to_owned();
-    step.busy(reason::CONFIRMING, text);
-    let (level, why) = (command.level, reason::CONFIRMING);
-    step.command(
-        ctx,
-        &Next {
-            command: Command::Off,
-            level,
-            why,
-            begins: false,
-        },
-    );
-}
-
-/// The operating system may be shutting down: it is asked once more at most, its deadline stays.
-fn soft_unknown(ctx: &Context<'_>, step: &mut Step, command: &Intention, settled: Duration) {
-    let level = command.level;
-    let still_on = ctx.newest_since(level, settled).is_some();
-    if still_on && command.attempt == 1 {
-        return again(ctx, step, command, reason::SOFT_POWER_OFF);
-    }
-    let left = ctx.config.soft.saturating_sub(ctx.spent(command));
-    step.wake(
-        ctx.now.mono.saturating_add(left),
-        "the end of a soft power-off",
-    );
-    step.wake(settled, "the time in which a BMC may still run a command");
-    let since = if ctx.now.mono >= settled {
-        settled
-    } else {
-        Duration::ZERO
-    };
-    step.read(
-        ctx,
-        level,
-        due(ctx, level, since, Pace::Steady),
-        "whether it shut down",
-    );
-}
-
-/// A command of another process is not repeated on no reading; another device is no repetition.
-fn unreadable(ctx: &Context<'_>, step: &mut Step, command: &Intention, fault: &Fault) {
-    if let Some(level) = next_level(ctx, command.level) {
-        return change_level(ctx, step, command, level, Some(fault));
-    }
-    let text = format!(
-        "{} may have received {} from an earlier leader and cannot be read ({fault}); next: {}",
-        name(command.level),
-        command.command,
-        fault.class.next_step()
-    );
-    step.event(Severity::Warning, fault.class.reason(), text.clone());
-    step.busy(reason::TAKING_OVER, text);
-    step.read(
-        ctx,
-        command.level,
-        due(ctx, command.level, Duration::ZERO, Pace::Slow),
-        "whether it is off",
     );
 }

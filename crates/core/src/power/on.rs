@@ -9,7 +9,7 @@ use super::host::Intention;
 use super::readings::{Pace, due, next_poll};
 use super::standing::Standing;
 use super::step::{Next, Step};
-use super::{off, reason};
+use super::{off, reason, retry};
 use crate::condition::Status;
 use crate::decision::Severity;
 
@@ -120,7 +120,7 @@ fn failed(
 ) {
     let level = command.level;
     let said = fault.map_or_else(|| "it is not on".to_owned(), ToString::to_string);
-    let pause = at.saturating_add(off::back_off(ctx, command, fault));
+    let pause = at.saturating_add(retry::back_off(ctx, command, fault));
     let name = off::name(level);
     if ctx.now.mono < pause || ctx.newest_since(level, at).is_none() {
         let text = format!(

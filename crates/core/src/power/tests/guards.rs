@@ -4,6 +4,8 @@ use super::world::*;
 use crate::condition::Status;
 use crate::power::*;
 
+type Change = Box<dyn Fn(&mut Seen)>;
+
 /// What becomes of a fence of this host.
 fn refused(change: impl Fn(&mut Seen)) -> World {
     let mut world = World::new(&[(KEY, HARD)], true, true);
@@ -55,7 +57,7 @@ fn bad_input_has_a_condition_with_its_reason_and_what_to_do() {
         reason: why,
         message: "create it".into(),
     };
-    let rows: [(&str, Box<dyn Fn(&mut Seen)>); 6] = [
+    let rows: [(&str, Change); 6] = [
         (reason::NO_BMC, Box::new(|seen| seen.host.levels.clear())),
         (
             reason::INVALID_ADDRESS,

@@ -4,6 +4,14 @@ use super::super::annotations::requests;
 use super::world::*;
 use crate::power::*;
 
+/// Name, annotations, state, and the outcome.
+type Row = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+    Option<bool>,
+);
+
 /// Whether a reboot comes of it, and whether it is a hard one.
 fn outcome(annotations: &[(&str, &str)], state: &str) -> Option<bool> {
     let mut world = World::new(annotations, true, true);
@@ -16,33 +24,33 @@ fn outcome(annotations: &[(&str, &str)], state: &str) -> Option<bool> {
 
 #[test]
 fn test_has_reboot_annotation() {
-    let foo = "reboot.metal3.io/foo";
-    let bar = "reboot.metal3.io/bar";
-    let soft = r#"{"mode":"soft"}"#;
-    let forced = r#"{"force":true}"#;
+    const FOO: &str = "reboot.metal3.io/foo";
+    const BAR: &str = "reboot.metal3.io/bar";
+    const SOFT: &str = r#"{"mode":"soft"}"#;
+    const FORCED: &str = r#"{"force":true}"#;
     let (is, no) = ("provisioned", "inspecting");
-    let rows: [(&str, &[(&str, &str)], &str, Option<bool>); 10] = [
+    let rows: [Row; 10] = [
         ("1 none", &[], is, None),
         ("2 base", &[(BASE, "")], is, Some(false)),
-        ("3 suffixed", &[(foo, "")], is, Some(false)),
-        ("4 two suffixed", &[(foo, ""), (bar, "")], is, Some(false)),
-        ("5 soft", &[(foo, soft)], is, Some(false)),
-        ("6 hard", &[(foo, HARD)], is, Some(true)),
+        ("3 suffixed", &[(FOO, "")], is, Some(false)),
+        ("4 two suffixed", &[(FOO, ""), (BAR, "")], is, Some(false)),
+        ("5 soft", &[(FOO, SOFT)], is, Some(false)),
+        ("6 hard", &[(FOO, HARD)], is, Some(true)),
         (
             "7 bad JSON",
-            &[(foo, "{\"bad\"= \"json\"]")],
+            &[(FOO, "{\"bad\"= \"json\"]")],
             is,
             Some(false),
         ),
         (
             "8 soft and hard",
-            &[(foo, soft), (bar, HARD)],
+            &[(FOO, SOFT), (BAR, HARD)],
             is,
             Some(true),
         ),
         (
             "9 forced, not provisioned",
-            &[(BASE, forced)],
+            &[(BASE, FORCED)],
             no,
             Some(false),
         ),

@@ -282,7 +282,7 @@ fn run(seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn off_is_never_said_of_a_host_that_runs_and_it_ends_where_spec_and_keys_want_it(seed in any::<u64>()) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+pub(super) use super::bmc::{Bmc, Says, Takes};
 use crate::Now;
 use crate::power::*;
 
@@ -13,39 +14,14 @@ pub(super) const KEY: &str = "reboot.metal3.io/key";
 pub(super) const HARD: &str = r#"{"mode":"hard"}"#;
 const TICK: u64 = 50;
 
-/// How a BMC takes the next command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
-    /// Answered, and run after so many milliseconds.
-    Runs(u64),
-    /// Answered, and never run.
-    Ignores,
-    /// Refused.
-    Fails(Class),
-    /// No answer for `after` milliseconds; run so long after it was received, or not at all.
-    Silent { after: u64, runs: Option<u64> },
-}
-
-/// How a BMC answers the next reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Says {
-    Truth,
-    Lie(Reading),
-    Fails(Class),
-    Slow(u64),
-}
-
+/// A reading under way.
 #[derive(Debug)]
-pub(super) struct Bmc {
-    pub(super) gives: bool,
-    pub(super) takes: Vec<Takes>,
-    pub(super) says: Vec<Says>,
-    pub(super) default_takes: Takes,
-    pub(super) default_says: Says,
-    /// How long the operating system takes to shut down; `None`: it never does.
-    pub(super) shuts_down: Option<u64>,
-    /// Commands that will be run: when, and which.
-    pending: Vec<(u64, Command)>,
+struct Reads {
+    level: usize,
+    is_urgent: bool,
+    asked: u64,
+    done: u64,
+    said: Result<Reading, Fault>,
 }
 
 /// What happened to a command.
@@ -72,7 +48,7 @@ pub(super) struct World {
     pub(super) version: u64,
     pub(super) down_until: u64,
     ids: u32,
-    reads: Vec<(usize, bool, u64, u64, Result<Reading, Fault>)>,
+    reads: Vec<Reads>,
     sends: Vec<(String, u64, Result<Answer, Fault>)>,
     /// All commands that were sent.
     pub(super) sent: Vec<Trace>,
@@ -158,15 +134,7 @@ impl World {
     }
 
     fn add_bmc(&mut self, gives: bool) {
-        self.bmcs.push(Bmc {
-            gives,
-            takes: Vec::new(),
-            says: Vec::new(),
-            default_takes: Takes::Runs(300),
-            default_says: Says::Truth,
-            shuts_down: Some(20_000),
-            pending: Vec::new(),
-        });
+        self.bmcs.push(Bmc::new(gives));
     }
 
     /// A PDU beside the BMC.
@@ -257,21 +225,7 @@ impl World {
     fn run_commands(&mut self) {
         let was = self.is_on();
         for bmc in &mut self.bmcs {
-            let time = self.time;
-            let mut due: Vec<_> = bmc
-                .pending
-                .iter()
-                .filter(|(at, _)| *at <= time)
-                .copied()
-                .collect();
-            bmc.pending.retain(|(at, _)| *at > time);
-            due.sort_by_key(|(at, _)| *at);
-            for (_, command) in due {
-                match command {
-                    Command::On => bmc.gives = true,
-                    Command::Off | Command::SoftOff => bmc.gives = false,
-                }
-            }
+            bmc.run(self.time);
         }
         self.note_transition(was);
     }
@@ -304,19 +258,16 @@ impl World {
     fn deliver(&mut self) {
         let time = self.time;
         let now = self.mono();
-        let (ended, under_way): (Vec<_>, Vec<_>) = self
-            .reads
-            .drain(..)
-            .partition(|(_, _, _, done, _)| *done <= time);
+        let (ended, under_way): (Vec<_>, Vec<_>) =
+            self.reads.drain(..).partition(|read| read.done <= time);
         self.reads = under_way;
         self.is_poked |= !ended.is_empty();
-        for (level, _, asked, _, said) in ended {
-            let asked = Duration::from_millis(asked - self.begun);
+        for read in ended {
             self.seen.memory.read(Read {
-                level,
-                asked,
+                level: read.level,
+                asked: Duration::from_millis(read.asked - self.begun),
                 answered: now,
-                said,
+                said: read.said,
             });
         }
         let (ended, under_way): (Vec<_>, Vec<_>) =
@@ -405,7 +356,7 @@ impl World {
                 let is_there = self
                     .reads
                     .iter()
-                    .any(|(other, urgent, ..)| other == level && urgent == is_urgent);
+                    .any(|read| read.level == *level && read.is_urgent == *is_urgent);
                 if !is_there {
                     self.read(*level, *is_urgent);
                 }
@@ -414,25 +365,14 @@ impl World {
     }
 
     fn read(&mut self, level: usize, is_urgent: bool) {
-        let truth = if self.bmcs[level].gives {
-            Reading::On
-        } else {
-            Reading::Off
-        };
-        let bmc = &mut self.bmcs[level];
-        let says = if bmc.says.is_empty() {
-            bmc.default_says
-        } else {
-            bmc.says.remove(0)
-        };
-        let (takes, said) = match says {
-            Says::Truth => (0, Ok(truth)),
-            Says::Lie(reading) => (0, Ok(reading)),
-            Says::Fails(class) => (0, Err(Fault::harmless(class, "no"))),
-            Says::Slow(takes) => (takes, Ok(truth)),
-        };
-        self.reads
-            .push((level, is_urgent, self.time, self.time + takes, said));
+        let (done, said) = self.bmcs[level].say(self.time);
+        self.reads.push(Reads {
+            level,
+            is_urgent,
+            asked: self.time,
+            done,
+            said,
+        });
     }
 
     fn act(&mut self, action: Action, id: &str) {
@@ -496,43 +436,8 @@ impl World {
             answered: None,
             lost: None,
         });
-        let time = self.time;
         let bmc = &mut self.bmcs[intention.level];
-        let takes = if bmc.takes.is_empty() {
-            bmc.default_takes
-        } else {
-            bmc.takes.remove(0)
-        };
-        let there = match intention.command {
-            Command::On => bmc.gives,
-            Command::Off | Command::SoftOff => !bmc.gives,
-        };
-        let shuts_down = bmc.shuts_down;
-        let mut run = |after: u64| match (intention.command, shuts_down) {
-            (Command::SoftOff, None) => {}
-            (Command::SoftOff, Some(takes)) => {
-                bmc.pending.push((time + after + takes, Command::SoftOff))
-            }
-            (command, _) => bmc.pending.push((time + after, command)),
-        };
-        let (done, how) = match takes {
-            Takes::Runs(_) if there => (time + 5, Ok(Answer::AlreadyThere)),
-            Takes::Runs(after) => {
-                run(after);
-                (time + 5, Ok(Answer::Accepted))
-            }
-            Takes::Ignores => (time + 5, Ok(Answer::Accepted)),
-            Takes::Fails(class) => (time + 5, Err(Fault::harmless(class, "no"))),
-            Takes::Silent { after, runs } => {
-                if let Some(late) = runs {
-                    run(late);
-                }
-                (
-                    time + after,
-                    Err(Fault::unknown_end(Class::TimedOut, "no answer")),
-                )
-            }
-        };
+        let (done, how) = bmc.take(intention.command, self.time);
         self.sends.push((intention.id.clone(), done, how));
         if self.dies() {
             self.crash(12_000);

@@ -1,0 +1,116 @@
+//! A BMC as a test wants it.
+
+use crate::power::*;
+
+/// How a BMC takes the next command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takes {
+    /// Answered, and run after so many milliseconds.
+    Runs(u64),
+    /// Answered, and never run.
+    Ignores,
+    /// Refused.
+    Fails(Class),
+    /// No answer for `after` milliseconds; run so long after it was received, or not at all.
+    Silent { after: u64, runs: Option<u64> },
+}
+
+/// How a BMC answers the next reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Says {
+    Truth,
+    Lie(Reading),
+    Fails(Class),
+    Slow(u64),
+}
+
+#[derive(Debug)]
+pub(super) struct Bmc {
+    pub(super) gives: bool,
+    pub(super) takes: Vec<Takes>,
+    pub(super) says: Vec<Says>,
+    pub(super) default_takes: Takes,
+    pub(super) default_says: Says,
+    /// How long the operating system takes to shut down; `None`: it never does.
+    pub(super) shuts_down: Option<u64>,
+    /// Commands that will be run: when, and which.
+    pub(super) pending: Vec<(u64, Command)>,
+}
+
+/// When a call ends, and how.
+pub(super) type Ends<T> = (u64, Result<T, Fault>);
+
+impl Bmc {
+    pub(super) fn new(gives: bool) -> Self {
+        Self {
+            gives,
+            takes: Vec::new(),
+            says: Vec::new(),
+            default_takes: Takes::Runs(300),
+            default_says: Says::Truth,
+            shuts_down: Some(20_000),
+            pending: Vec::new(),
+        }
+    }
+
+    pub(super) fn say(&mut self, time: u64) -> Ends<Reading> {
+        let truth = if self.gives {
+            Reading::On
+        } else {
+            Reading::Off
+        };
+        let says = if self.says.is_empty() {
+            self.default_says
+        } else {
+            self.says.remove(0)
+        };
+        match says {
+            Says::Truth => (time, Ok(truth)),
+            Says::Lie(reading) => (time, Ok(reading)),
+            Says::Fails(class) => (time, Err(Fault::harmless(class, "no"))),
+            Says::Slow(takes) => (time + takes, Ok(truth)),
+        }
+    }
+
+    pub(super) fn take(&mut self, command: Command, time: u64) -> Ends<Answer> {
+        let takes = if self.takes.is_empty() {
+            self.default_takes
+        } else {
+            self.takes.remove(0)
+        };
+        let is_there = self.gives != command.is_off();
+        match takes {
+            Takes::Runs(_) if is_there => (time + 5, Ok(Answer::AlreadyThere)),
+            Takes::Runs(after) => {
+                self.will_run(command, time + after);
+                (time + 5, Ok(Answer::Accepted))
+            }
+            Takes::Ignores => (time + 5, Ok(Answer::Accepted)),
+            Takes::Fails(class) => (time + 5, Err(Fault::harmless(class, "no"))),
+            Takes::Silent { after, runs } => {
+                if let Some(late) = runs {
+                    self.will_run(command, time + late);
+                }
+                let fault = Fault::unknown_end(Class::TimedOut, "no answer");
+                (time + after, Err(fault))
+            }
+        }
+    }
+
+    fn will_run(&mut self, command: Command, at: u64) {
+        match (command, self.shuts_down) {
+            (Command::SoftOff, None) => {}
+            (Command::SoftOff, Some(takes)) => self.pending.push((at + takes, command)),
+            (Command::On | Command::Off, _) => self.pending.push((at, command)),
+        }
+    }
+
+    /// Runs what is due.
+    pub(super) fn run(&mut self, time: u64) {
+        self.pending.sort_by_key(|(at, _)| *at);
+        let due = self.pending.partition_point(|(at, _)| *at <= time);
+        for (_, command) in self.pending.drain(..due) {
+            self.gives = !command.is_off();
+        }
+    }
+}
