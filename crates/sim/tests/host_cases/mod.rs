@@ -125,7 +125,12 @@ pub async fn a_status_is_written_on_what_was_seen_and_stands(world: &World) {
         ..write.status
     };
     assert_eq!(written.status, expected);
-    assert_eq!(written.status.conditions[0].reason, "HeldOff");
+    let condition = &written.status.conditions[0];
+    assert_eq!(condition.reason, "HeldOff");
+    assert!(
+        condition.last_heartbeat.is_some(),
+        "when it was last written is known"
+    );
     assert_eq!(hosts.read(&seen.name).await.unwrap().unwrap(), written);
     // metal3's clients find what metal3 requires of a status.
     assert_eq!(world.object("h").await.status["operationalStatus"], "OK");

@@ -238,7 +238,11 @@ fn are_read_as<const N: usize>(rows: [(&str, Address); N]) {
 }
 
 /// What is no address, and what has to be said of it.
-const REFUSED: [(&str, &str); 66] = [
+const REFUSED: [(&str, &str); 70] = [
+    ("ipmi://root:x@192.0.2.1", "Secret"),
+    ("root:x@192.0.2.1", "Secret"),
+    ("redfish://192.0.2.1/redfish/v1/Systems/root:x@1", "Secret"),
+    ("fence+fence_apc://h?plug=root:x@1", "Secret"),
     ("", "empty"),
     ("ipmi://", "no host"),
     ("ipmi:///path", "no host"),
