@@ -394,3 +394,51 @@ fn a_proof_names_its_readings_and_ends_with_them() {
     world.seen.owner = Owner::NotYetKnown;
     assert_eq!(proof(&world.seen, &world.config, world.now()), None);
 }
+
+#[test]
+fn two_readings_closer_than_the_confirm_interval_or_with_another_between_prove_nothing() {
+    use Reading::{Off, On};
+    let ms = Duration::from_millis;
+    // Asked at, said; after the answered command, the oldest first.
+    let rows: [(&[(u64, Reading)], bool); 6] = [
+        (&[(100, Off), (5_200, Off)], true),
+        (&[(100, Off), (5_050, Off)], false),
+        (&[(100, Off), (4_000, Off), (5_200, Off)], false),
+        (&[(100, Off), (3_000, On), (5_200, Off)], false),
+        (&[(100, Off), (5_200, Off), (5_300, On)], false),
+        (&[(100, Off)], false),
+    ];
+    for (readings, proves) in rows {
+        let mut world = World::new(&[(KEY, HARD)], true, true);
+        world.until("answered", |world| {
+            let ours = world.seen.memory.command.as_ref();
+            ours.is_some_and(|ours| ours.ended.is_some())
+        });
+        let at = world
+            .seen
+            .memory
+            .command
+            .as_ref()
+            .unwrap()
+            .ended
+            .clone()
+            .unwrap()
+            .0;
+        world.seen.memory.readings.clear();
+        for (asked, said) in readings {
+            world.seen.memory.read(Read {
+                level: 0,
+                asked: at + ms(*asked),
+                answered: at + ms(*asked + 20),
+                said: Ok(*said),
+            });
+        }
+        let mut now = world.now();
+        now.mono = at + ms(6_000);
+        let decision = decide(&world.seen, &world.config, "p1/9", 0.5, now);
+        let is_confirmed = decision.actions.iter().any(|action| {
+            matches!(action, Action::WriteStatus(write) if write.status.power.off_confirmed_at.is_some())
+        });
+        assert_eq!(is_confirmed, proves, "{readings:?}");
+    }
+}
