@@ -23,7 +23,7 @@ pub struct ControllerArgs {
         long,
         env = "DOGWATCH_COMPONENTS",
         value_name = "NAMES",
-        default_value = "healer,lock",
+        default_value = "power,healer,lock",
         value_delimiter = ',',
         value_parser = part
     )]
@@ -239,7 +239,7 @@ mod tests {
     fn components_are_chosen_by_name() {
         assert_eq!(
             parsed(&[]).unwrap().components,
-            [Part::Healer, Part::Lock]
+            [Part::Power, Part::Healer, Part::Lock]
         );
         assert_eq!(
             parsed(&["--components=lock"]).unwrap().components,

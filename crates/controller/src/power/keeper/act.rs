@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use dogwatch_core::Now;
+use dogwatch_core::condition::{self, Condition, Observation, Status, Write};
 use dogwatch_core::decision::Event;
 use dogwatch_core::power::{
     Action, Config, Decision, End, Host, Intention, Look, Owner, StatusWrite,
 };
-use dogwatch_core::{Now, condition};
 use futures::FutureExt as _;
 use tracing::info;
 
@@ -20,6 +21,8 @@ use super::work::{self, Done, StatusJob};
 const MARGIN: Duration = Duration::from_millis(1500);
 /// A command is not begun with less time than this, unless `--bmc-timeout` is less.
 const LEAST: Duration = Duration::from_secs(5);
+/// The condition that is no news while it is false.
+const HELD_OFF: &str = "HeldOff";
 /// How soon it is tried again what the lead is too short for; it is renewed every three seconds.
 const LEAD_AGAIN: Duration = Duration::from_millis(250);
 
@@ -251,7 +254,7 @@ impl Keeper {
             spot.seen.host.clone()
         };
         let wanted = &decision.report.conditions;
-        let conditions = condition::to_write(&host.status.conditions, wanted, now);
+        let conditions = to_write(&host.status.conditions, wanted, now);
         let because = &decision.because;
         info!(host = %host.name, reason = because.reason, why = because.message, for_what = write.why, "writes a host's status");
         let job = StatusJob {
@@ -291,7 +294,7 @@ impl Keeper {
             let spot = self.spot.lock();
             let standing = &spot.seen.host.status;
             let wanted = &decision.report.conditions;
-            let conditions = condition::to_write(&standing.conditions, wanted, now);
+            let conditions = to_write(&standing.conditions, wanted, now);
             (standing.clone(), !conditions.is_empty())
         };
         if is_changed {
@@ -317,5 +320,48 @@ impl Keeper {
         let host: Host = self.spot.lock().seen.host.clone();
         let job = work::say(self.services.clone(), host, events);
         self.jobs.push(job.boxed());
+    }
+}
+
+/// Which conditions to write. Those that are good when they are true are written when they are false
+/// from the beginning as well: a host that cannot be controlled must not look like one that was not
+/// looked at.
+fn to_write(standing: &[Condition], wanted: &[Observation], now: Now) -> Vec<Write> {
+    let mut writes = condition::to_write(standing, wanted, now);
+    let is_there = |kind: &str| standing.iter().any(|there| there.kind == kind);
+    let never_true = wanted.iter().filter(|observation| {
+        let is_false = observation.status == Status::False;
+        is_false && observation.kind != HELD_OFF && !is_there(observation.kind)
+    });
+    writes.extend(never_true.map(|observation| Write {
+        observation: observation.clone(),
+        last_transition: now.wall,
+    }));
+    writes
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn what_never_was_true_is_said_to_be_false_but_nobody_hears_that_nothing_is_held() {
+        let now = Now {
+            wall: Timestamp::UNIX_EPOCH,
+            mono: Duration::ZERO,
+        };
+        let observed = |kind| Observation {
+            kind,
+            status: Status::False,
+            reason: "Because".into(),
+            message: String::new(),
+            heartbeat: false,
+        };
+        let wanted = ["PowerControlReady", "PowerAsWanted", "HeldOff"].map(observed);
+        let writes = to_write(&[], &wanted, now);
+        let kinds: Vec<&str> = writes.iter().map(|write| write.observation.kind).collect();
+        assert_eq!(kinds, ["PowerControlReady", "PowerAsWanted"]);
     }
 }

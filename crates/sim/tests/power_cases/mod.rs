@@ -1,0 +1,378 @@
+//! What the power controller keeps, on whatever API server, through the real Redfish driver.
+
+pub mod world;
+
+use dogwatch_core::power::{Command, End};
+use dogwatch_sim::bmc::{SimBmc, What};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use self::world::{ANY, HARD, KEY, PASSWORD, World};
+
+#[macro_export]
+macro_rules! every_power_case {
+    ($run:ident) => {
+        $run! {
+            a_reboot_is_one_power_off_and_the_host_is_on_again
+            keys_hold_a_host_off_until_the_last_one_is_gone
+            hard_goes_before_a_soft_power_off_that_is_under_way
+            a_host_that_is_not_to_be_online_is_off_until_it_is
+            a_host_whose_bmc_hangs_delays_no_other
+            a_secret_that_is_missing_or_half_or_wrong_is_said_and_taken_when_it_is_mended
+            hosts_that_share_a_bmc_are_left_alone_and_both_say_so
+            hosts_of_a_live_baremetal_operator_are_left_alone_unless_they_are_paused
+            a_host_that_is_made_anew_is_kept_anew
+            a_host_without_a_usable_address_says_so
+            another_leader_carries_a_reboot_on
+            no_password_is_ever_shown
+        }
+    };
+}
+
+pub async fn a_reboot_is_one_power_off_and_the_host_is_on_again(world: &World) {
+    for mode in ["", HARD] {
+        let short = format!("h{}", mode.len());
+        let bmc = world.host(&short).await;
+        let process = world.process("first");
+        world.until_ready(&short).await;
+        world.annotate(&short, ANY, Some(mode)).await;
+        world
+            .until("it is rebooted", || world.is_rebooted(&short, &bmc))
+            .await;
+        world.time_passes().await;
+        let log = bmc.machine().log();
+        assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+        let reasons = world.said().await.into_iter();
+        let reasons: Vec<String> = reasons.filter_map(|event| event.reason).collect();
+        for reason in ["RebootRequested", "OffConfirmed", "PoweredOn"] {
+            let count = reasons.iter().filter(|said| *said == reason).count();
+            assert_eq!(
+                count,
+                if mode.is_empty() { 1 } else { 2 },
+                "{reason}: {reasons:?}"
+            );
+        }
+        drop(process);
+    }
+}
+
+pub async fn keys_hold_a_host_off_until_the_last_one_is_gone(world: &World) {
+    let bmc = world.host("h0").await;
+    let process = world.process("first");
+    world.until_ready("h0").await;
+    world.annotate("h0", KEY, Some(HARD)).await;
+    world
+        .annotate("h0", "reboot.metal3.io/other", Some(""))
+        .await;
+    world.until_confirmed("h0").await;
+    world
+        .until("it says so", || async {
+            world.condition("h0", "HeldOff").await.0 == "True"
+        })
+        .await;
+    world.annotate("h0", KEY, None).await;
+    world.time_passes().await;
+    assert!(!bmc.machine().state().is_powered());
+    let shown = process.board.host(&world.name("h0")).unwrap();
+    assert!(shown.decision.is_some());
+    world.annotate("h0", "reboot.metal3.io/other", None).await;
+    bmc.machine().until(|state| state.is_powered()).await;
+    world.time_passes().await;
+    let log = bmc.machine().log();
+    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    let (held, _) = world.condition("h0", "HeldOff").await;
+    assert_eq!(held, "False");
+}
+
+pub async fn hard_goes_before_a_soft_power_off_that_is_under_way(world: &World) {
+    let bmc = world.host("h0").await;
+    bmc.add(What::SoftIgnored);
+    let _process = world.process("first");
+    world.until_ready("h0").await;
+    world.annotate("h0", KEY, Some("")).await;
+    world
+        .until("soft is answered", || async {
+            let command = world.read("h0").await.status.power.command;
+            command.is_some_and(|command| {
+                command.command == Command::SoftOff && matches!(command.end, End::Answered { .. })
+            })
+        })
+        .await;
+    assert!(bmc.machine().state().is_powered());
+    let asked = tokio::time::Instant::now();
+    world.annotate("h0", KEY, Some(HARD)).await;
+    bmc.machine().until(|state| !state.is_powered()).await;
+    let took = asked.elapsed();
+    assert!(took < world.config.soft, "{took:?}");
+    world.until_confirmed("h0").await;
+}
+
+pub async fn a_host_that_is_not_to_be_online_is_off_until_it_is(world: &World) {
+    let bmc = world.host("h0").await;
+    let _process = world.process("first");
+    world.until_ready("h0").await;
+    world
+        .change("h0", json!({ "spec": { "online": false } }))
+        .await;
+    world
+        .until("poweredOn is false", || async {
+            world.read("h0").await.status.powered_on == Some(false)
+        })
+        .await;
+    assert!(!bmc.machine().state().is_powered());
+    world
+        .change("h0", json!({ "spec": { "online": true } }))
+        .await;
+    world
+        .until("poweredOn is true", || async {
+            world.read("h0").await.status.powered_on == Some(true)
+        })
+        .await;
+    bmc.machine().until(|state| state.is_powered()).await;
+    assert_eq!(bmc.machine().log().power_offs(), 1);
+}
+
+pub async fn a_host_whose_bmc_hangs_delays_no_other(world: &World) {
+    let hung = world.host("hung").await;
+    hung.add(What::Hang);
+    let bmc = world.host("h0").await;
+    let _process = world.process("first");
+    world.until_ready("h0").await;
+    world.annotate("hung", KEY, Some(HARD)).await;
+    world
+        .until("the hung one is found out", || async {
+            let (status, reason) = world.condition("hung", "PowerControlReady").await;
+            status == "False" && reason == "BMCTimedOut"
+        })
+        .await;
+    world.annotate("h0", ANY, Some(HARD)).await;
+    world
+        .until("the other one is rebooted", || {
+            world.is_rebooted("h0", &bmc)
+        })
+        .await;
+    let status = world.read("hung").await.status;
+    assert_eq!(status.powered_on, Some(true), "what hangs is not off");
+    assert_eq!(status.power.off_confirmed_at, None);
+    hung.cure_all();
+    world.until_confirmed("hung").await;
+    assert!(!hung.machine().state().is_powered());
+}
+
+pub async fn a_secret_that_is_missing_or_half_or_wrong_is_said_and_taken_when_it_is_mended(
+    world: &World,
+) {
+    world
+        .secrets()
+        .delete("bmc", &DeleteParams::default())
+        .await
+        .unwrap();
+    let bmc = world.host("h0").await;
+    let _process = world.process("first");
+    let is = async |reason: &str| {
+        world
+            .until(reason, || async {
+                let (status, said) = world.condition("h0", "PowerControlReady").await;
+                status == "False" && said == reason
+            })
+            .await;
+    };
+    is("SecretNotFound").await;
+    world.give_secret("bmc", &[("username", "admin")]).await;
+    is("SecretIncomplete").await;
+    let wrong = [("username", "admin"), ("password", "wrong")];
+    world.give_secret("bmc", &wrong).await;
+    is("WrongCredentials").await;
+    let right = [("username", "admin"), ("password", PASSWORD)];
+    world.give_secret("bmc", &right).await;
+    world.until_ready("h0").await;
+    assert_eq!(bmc.machine().log().power_offs(), 0);
+}
+
+pub async fn hosts_that_share_a_bmc_are_left_alone_and_both_say_so(world: &World) {
+    let bmc = world.host("h0").await;
+    let address = world.park.address("h0", 80);
+    let more = json!({ "spec": { "bmc": { "address": address } } });
+    world.put_host("h1", &more).await;
+    let _process = world.process("first");
+    for short in ["h0", "h1"] {
+        world.annotate(short, KEY, Some(HARD)).await;
+        world
+            .until("it says so", || async {
+                world.condition(short, "PowerAsWanted").await.1 == "SharedBMC"
+            })
+            .await;
+    }
+    world.time_passes().await;
+    assert_eq!(bmc.machine().log().power_offs(), 0);
+    world
+        .hosts()
+        .delete("h1", &DeleteParams::default())
+        .await
+        .unwrap();
+    world.until_confirmed("h0").await;
+}
+
+pub async fn hosts_of_a_live_baremetal_operator_are_left_alone_unless_they_are_paused(
+    world: &World,
+) {
+    let leases: Api<Lease> = Api::namespaced(world.client.clone(), &world.namespace);
+    let lease = json!({ "metadata": { "name": "baremetal-operator" }, "spec": {
+        "holderIdentity": "bmo-1", "leaseDurationSeconds": 15,
+        "renewTime": "2026-01-01T00:00:00.000000Z" } });
+    let lease: Lease = serde_json::from_value(lease).unwrap();
+    leases.create(&PostParams::default(), &lease).await.unwrap();
+    let renewing = tokio::spawn({
+        let (leases, pause) = (leases.clone(), world.config.confirm);
+        async move {
+            for second in 0.. {
+                let at = jiff::Timestamp::from_second(1_800_000_000 + second).unwrap();
+                let at = format!("{}.000000Z", at.strftime("%Y-%m-%dT%H:%M:%S"));
+                let body = Patch::Merge(json!({ "spec": { "renewTime": at } }));
+                let params = PatchParams::default();
+                leases
+                    .patch("baremetal-operator", &params, &body)
+                    .await
+                    .unwrap();
+                tokio::time::sleep(pause).await;
+            }
+        }
+    });
+    let bmc = world.host("h0").await;
+    let paused = world.host("paused").await;
+    world
+        .annotate("paused", "baremetalhost.metal3.io/paused", Some(""))
+        .await;
+    let _process = world.process("first");
+    for short in ["h0", "paused"] {
+        world.annotate(short, ANY, Some(HARD)).await;
+    }
+    world
+        .until("the paused one is rebooted", || {
+            world.is_rebooted("paused", &paused)
+        })
+        .await;
+    world
+        .until("the other one is said to be theirs", || async {
+            world.condition("h0", "PowerAsWanted").await.1 == "OwnedByBaremetalOperator"
+        })
+        .await;
+    assert_eq!(bmc.machine().log().power_offs(), 0);
+    assert_eq!(bmc.counters().commands, 0);
+    renewing.abort();
+    leases
+        .delete("baremetal-operator", &DeleteParams::default())
+        .await
+        .unwrap();
+    world
+        .until("it is ours when that is gone", || {
+            world.is_rebooted("h0", &bmc)
+        })
+        .await;
+}
+
+pub async fn a_host_that_is_made_anew_is_kept_anew(world: &World) {
+    let bmc = world.host("h0").await;
+    let process = world.process("first");
+    world.until_ready("h0").await;
+    let before = process.board.host(&world.name("h0")).unwrap().seen.host.uid;
+    world
+        .hosts()
+        .delete("h0", &DeleteParams::default())
+        .await
+        .unwrap();
+    world
+        .until("nobody keeps it", || async {
+            process.board.names().is_empty()
+        })
+        .await;
+    world.put_host("h0", &json!({})).await;
+    world.until_ready("h0").await;
+    let after = process.board.host(&world.name("h0")).unwrap().seen.host.uid;
+    assert_ne!(before, after);
+    world
+        .until("the first session is closed", || async {
+            bmc.sessions() == 1
+        })
+        .await;
+}
+
+pub async fn a_host_without_a_usable_address_says_so(world: &World) {
+    for (short, bmc, reason) in [
+        ("none", json!(null), "NoBMC"),
+        (
+            "bad",
+            json!({ "address": "telnet://10.0.0.1" }),
+            "InvalidBMCAddress",
+        ),
+        (
+            "gone",
+            json!({ "address": "ilo4://10.0.0.1" }),
+            "InvalidBMCAddress",
+        ),
+    ] {
+        world
+            .put_host(short, &json!({ "spec": { "bmc": bmc } }))
+            .await;
+        let _process = world.process("first");
+        world
+            .until(reason, || async {
+                let (status, said) = world.condition(short, "PowerControlReady").await;
+                status == "False" && said == reason
+            })
+            .await;
+        assert_ne!(world.read(short).await.status.powered_on, Some(false));
+    }
+}
+
+pub async fn another_leader_carries_a_reboot_on(world: &World) {
+    let bmc = world.host("h0").await;
+    let first = world.process("first");
+    let second = world.process("second");
+    second.terms.send_replace(None);
+    world.until_ready("h0").await;
+    world.annotate("h0", ANY, Some(HARD)).await;
+    bmc.machine().until(|state| !state.is_powered()).await;
+    first.terms.send_replace(None);
+    second.terms.send_replace(Some(world::term(2)));
+    world
+        .until("it is rebooted", || world.is_rebooted("h0", &bmc))
+        .await;
+    let log = bmc.machine().log();
+    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    assert!(first.board.names().is_empty());
+}
+
+pub async fn no_password_is_ever_shown(world: &World) {
+    let bmc = world.host("h0").await;
+    let process = world.process("first");
+    world.until_ready("h0").await;
+    world.annotate("h0", ANY, Some(HARD)).await;
+    world
+        .until("it is rebooted", || world.is_rebooted("h0", &bmc))
+        .await;
+    bmc.set_password("another");
+    bmc.restart();
+    world
+        .until("the password is wrong", || async {
+            world.condition("h0", "PowerControlReady").await.1 == "WrongCredentials"
+        })
+        .await;
+    let object = world.hosts().get("h0").await.unwrap();
+    let shown = [
+        serde_json::to_string(&object).unwrap(),
+        serde_json::to_string(&world.said().await).unwrap(),
+        process.metrics.render(),
+        format!("{:?}", process.board.host(&world.name("h0"))),
+    ];
+    for text in shown {
+        assert!(!text.contains(PASSWORD), "{text}");
+    }
+}
+
+/// How often it was switched off, by what it was told.
+pub fn offs(bmc: &SimBmc) -> usize {
+    bmc.machine().log().power_offs()
+}
