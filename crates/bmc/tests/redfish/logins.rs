@@ -294,6 +294,20 @@ async fn a_login_that_hangs_ends_in_time_and_has_sent_no_command() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_command_that_an_ended_session_refused_has_not_run_though_the_login_after_it_fails() {
+    for step in [Step::Hangs, status(500)] {
+        let bmc = Stub::plain();
+        let driver = bmc.driver_at(NAMED);
+        driver.read(WITHIN).await.expect("read");
+        bmc.end_sessions();
+        bmc.instead(LOGIN, [step]);
+        let fault = driver.send(Command::Off, WITHIN).await;
+        assert!(!fault.expect_err("no login").may_have_run);
+        assert_eq!(bmc.power(), "On");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_bmc_repeats_of_our_secrets_is_shown_nowhere() {
     let secrets = [PASSWORD, "token-1", BASIC.trim_start_matches("Basic ")];
     let echo = format!("you said {} and\n{}", secrets.join(", "), "x".repeat(1_000));
