@@ -180,6 +180,10 @@ impl Job {
             return Asked::Failed(NOT_LEADING.into());
         }
         match self.client.ask(&self.seen.schedule.name, ask).await {
+            // Something that takes our annotation off would make us ask for ever.
+            Ok(object) if object.marks.get() != Some(&ask.marks) => {
+                Asked::Failed("annotation dogwatch.dev/scheduled was not kept on it".into())
+            }
             Ok(object) => Asked::Is {
                 object,
                 noted: ask.request.is_none(),

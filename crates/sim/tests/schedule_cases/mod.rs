@@ -1,0 +1,279 @@
+//! What schedules do, case by case: the same functions run on the embedded and on the real API server.
+//! Each is a sentence of specification §5 or a promise of §1.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+pub mod world;
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use world::World;
+
+/// Every case, handed to a macro that makes a test of each.
+macro_rules! every_case {
+    ($test:ident) => {
+        $test! {
+            at_the_appointed_time_each_target_is_asked_in_its_own_way_and_a_record_is_left
+            a_leader_that_died_in_the_middle_is_carried_on_and_nobody_is_asked_twice
+            who_is_suspended_deleted_or_moved_before_its_time_asks_nobody
+            what_was_missed_is_said_and_reboots_nobody
+            two_schedules_of_one_moment_ask_a_common_node_once
+            only_dogwatchs_own_namespace_reaches_nodes_and_no_schedule_reaches_other_namespaces_hosts
+            who_cannot_be_asked_is_named_and_holds_nobody_up
+        }
+    };
+}
+pub(crate) use every_case;
+
+const MARK: &str = "dogwatch.dev/scheduled";
+const POWER: &str = "reboot.metal3.io";
+
+fn selector(world: &World) -> Value {
+    json!({ "selector": { "matchLabels": { "pool": world.home } } })
+}
+
+pub async fn at_the_appointed_time_each_target_is_asked_in_its_own_way_and_a_record_is_left(
+    world: &World,
+) {
+    let home = &world.home;
+    let own = json!({ "dogwatch.dev/reboot-requested": r#"{"requester":"me"}"# });
+    world.make_node("n1", &json!({})).await;
+    world.make_node("n2", &own).await;
+    let carries = json!({ "dogwatch.dev/node": world.node_name("n1") });
+    world.make_host(home, "h1", &carries).await;
+    world.make_host(home, "h2", &json!({})).await;
+    let leader = world.leader();
+    let at = world.soon();
+    let spec = json!({ "at": at.to_string(), "reason": "kernel", "mode": "hard",
+        "nodes": selector(world), "hosts": { "names": ["h1", "h2"] } });
+    let uid = world.make_schedule(home, "monthly", &spec).await;
+    world
+        .until("it waits", || async {
+            world.status(home, "monthly").await.next_occurrence == Some(at)
+        })
+        .await;
+    assert_eq!(world.request_on("n1").await, None, "before its time");
+    let records = world.records(home, "monthly", 1).await;
+    assert!(world.clock.now().wall >= at);
+    let record = &records[0];
+    assert_eq!(
+        (record.at, record.outcome.as_str()),
+        (at, "Requested"),
+        "{record:?}"
+    );
+    assert_eq!(
+        (record.requested, record.already_requested, record.failed),
+        (2, 1, 0)
+    );
+    let asked = world.request_on("n1").await.unwrap();
+    assert_eq!(asked["requester"], format!("rebootschedule/{home}/monthly"));
+    assert_eq!(asked["reason"], format!("kernel (scheduled for {at})"));
+    assert_eq!(world.request_on("n2").await.unwrap()["requester"], "me");
+    assert_eq!(world.on_host(home, "h1", POWER).await, None);
+    assert_eq!(
+        world.on_host(home, "h2", POWER).await.unwrap(),
+        r#"{"mode":"hard"}"#
+    );
+    let marked = [
+        world.on_node("n1", MARK).await,
+        world.on_node("n2", MARK).await,
+        world.on_host(home, "h2", MARK).await,
+    ];
+    for mark in marked {
+        let mark: Value = serde_json::from_str(&mark.unwrap()).unwrap();
+        assert_eq!(mark[&uid]["at"], at.to_string(), "{mark}");
+    }
+    let said = [("Normal".to_owned(), "Requested".to_owned())];
+    world
+        .until("it is said", || async {
+            world.said(home, "monthly").await == said
+        })
+        .await;
+    let page = leader.metrics.render();
+    let ended = "dogwatch_schedule_occurrences_total{outcome=\"Requested\"} 1";
+    assert!(page.contains(ended), "{page}");
+}
+
+pub async fn a_leader_that_died_in_the_middle_is_carried_on_and_nobody_is_asked_twice(
+    world: &World,
+) {
+    let home = &world.home;
+    world.make_node("n1", &json!({})).await;
+    world.make_node("n2", &json!({})).await;
+    world.make_node("n3", &json!({})).await;
+    let at = world.at(SignedDuration::from_secs(-30));
+    let spec = json!({ "at": at.to_string(), "nodes": selector(world) });
+    let uid = world.make_schedule(home, "monthly", &spec).await;
+    // The leader before has written the intention, asked n1, which has rebooted since, and noted n3,
+    // whose own request was served since; then it died.
+    let current = json!({ "at": at.to_string(), "begun": at.to_string() });
+    world
+        .write_status("monthly", &json!({ "current": current }))
+        .await;
+    let mark = |noted: bool| {
+        let by = format!("{home}/monthly");
+        let mark = json!({ uid.as_str(): { "by": by, "at": at.to_string(), "noted": noted } });
+        Value::String(mark.to_string())
+    };
+    world.annotate("n1", MARK, &mark(false)).await;
+    world.annotate("n3", MARK, &mark(true)).await;
+    let _leader = world.leader();
+    let records = world.records(home, "monthly", 1).await;
+    assert_eq!(records[0].outcome, "Requested");
+    assert_eq!((records[0].requested, records[0].already_requested), (2, 1));
+    assert_eq!(world.request_on("n1").await, None);
+    assert!(world.request_on("n2").await.is_some());
+    assert_eq!(world.request_on("n3").await, None);
+}
+
+pub async fn who_is_suspended_deleted_or_moved_before_its_time_asks_nobody(world: &World) {
+    let home = &world.home;
+    let _leader = world.leader();
+    let at = world.soon();
+    for name in ["suspended", "deleted", "moved", "kept"] {
+        world.make_node(name, &json!({})).await;
+        let spec = json!({ "at": at.to_string(), "nodes": { "names": [world.node_name(name)] } });
+        world.make_schedule(home, name, &spec).await;
+    }
+    world
+        .change(home, "suspended", &json!({ "suspend": true }))
+        .await;
+    world.delete(home, "deleted").await;
+    let later = world.at(SignedDuration::from_hours(1));
+    world
+        .change(home, "moved", &json!({ "at": later.to_string() }))
+        .await;
+    world.records(home, "kept", 1).await;
+    assert!(world.request_on("kept").await.is_some());
+    for name in ["suspended", "deleted", "moved"] {
+        assert_eq!(world.request_on(name).await, None, "{name}");
+    }
+    world
+        .until("they say what they do", || async {
+            let moved = world.status(home, "moved").await.next_occurrence;
+            let suspended = world.status(home, "suspended").await.conditions;
+            let suspended = suspended.iter().any(|one| one.reason == "Suspended");
+            moved == Some(later) && suspended
+        })
+        .await;
+    // Within the deadline a single time is made up for.
+    world
+        .change(home, "suspended", &json!({ "suspend": false }))
+        .await;
+    world.records(home, "suspended", 1).await;
+    assert!(world.request_on("suspended").await.is_some());
+}
+
+pub async fn what_was_missed_is_said_and_reboots_nobody(world: &World) {
+    let home = &world.home;
+    world.make_node("n1", &json!({})).await;
+    let at = world.at(SignedDuration::from_hours(-2));
+    let spec = json!({ "at": at.to_string(), "nodes": selector(world) });
+    world.make_schedule(home, "late", &spec).await;
+    let leader = world.leader();
+    let records = world.records(home, "late", 1).await;
+    assert_eq!((records[0].at, records[0].outcome.as_str()), (at, "Missed"));
+    let warning = [("Warning".to_owned(), "Missed".to_owned())];
+    world
+        .until("it is said", || async {
+            world.said(home, "late").await == warning
+        })
+        .await;
+    let status = world.status(home, "late").await;
+    let last = status
+        .conditions
+        .iter()
+        .find(|one| one.type_ == "LastOccurrenceIssued");
+    let last = last.unwrap();
+    assert_eq!(
+        (last.status.as_str(), last.reason.as_str()),
+        ("False", "Missed")
+    );
+    assert_eq!(world.request_on("n1").await, None);
+    let page = leader.metrics.render();
+    let alarm =
+        format!("dogwatch_schedule_last_occurrence_issued{{namespace=\"{home}\",name=\"late\"}} 0");
+    assert!(page.contains(&alarm), "{page}");
+}
+
+pub async fn two_schedules_of_one_moment_ask_a_common_node_once(world: &World) {
+    let home = &world.home;
+    world.make_node("n1", &json!({})).await;
+    let _leader = world.leader();
+    let at = world.soon();
+    let spec = json!({ "at": at.to_string(), "nodes": selector(world) });
+    let first = world.make_schedule(home, "first", &spec).await;
+    let second = world.make_schedule(home, "second", &spec).await;
+    let mut told = (0, 0);
+    for name in ["first", "second"] {
+        let records = world.records(home, name, 1).await;
+        assert_eq!(records[0].outcome, "Requested");
+        told = (
+            told.0 + records[0].requested,
+            told.1 + records[0].already_requested,
+        );
+    }
+    assert_eq!(told, (1, 1));
+    let marks = world.on_node("n1", MARK).await.unwrap();
+    assert!(marks.contains(&first) && marks.contains(&second), "{marks}");
+}
+
+pub async fn only_dogwatchs_own_namespace_reaches_nodes_and_no_schedule_reaches_other_namespaces_hosts(
+    world: &World,
+) {
+    let (home, racks) = (&world.home, &world.racks);
+    world.make_node("n1", &json!({})).await;
+    world.make_host(home, "h1", &json!({})).await;
+    world.make_host(racks, "h1", &json!({})).await;
+    let at = world.at(SignedDuration::from_secs(-1));
+    let hosts = json!({ "at": at.to_string(), "hosts": { "selector": {} } });
+    let mut nodes = hosts.clone();
+    nodes["nodes"] = selector(world);
+    world.make_schedule(racks, "hosts", &hosts).await;
+    world.make_schedule(racks, "nodes", &nodes).await;
+    let _leader = world.leader();
+    let records = world.records(racks, "hosts", 1).await;
+    assert_eq!(
+        (records[0].requested, records[0].outcome.as_str()),
+        (1, "Requested")
+    );
+    assert_eq!(
+        world.on_host(racks, "h1", POWER).await.unwrap(),
+        r#"{"mode":"soft"}"#
+    );
+    assert_eq!(world.on_host(home, "h1", POWER).await, None);
+    world
+        .until("it is refused", || async {
+            let conditions = world.status(racks, "nodes").await.conditions;
+            let refused = conditions.iter().find(|one| one.type_ == "Accepted");
+            refused.is_some_and(|one| {
+                one.status == "False" && one.message.contains("spec.nodes: only a schedule in")
+            })
+        })
+        .await;
+    assert_eq!(world.request_on("n1").await, None);
+}
+
+pub async fn who_cannot_be_asked_is_named_and_holds_nobody_up(world: &World) {
+    let home = &world.home;
+    world.make_node("n1", &json!({})).await;
+    let at = world.at(SignedDuration::from_secs(-1));
+    let names = json!({ "names": [world.node_name("n1"), "no-such-node"] });
+    let spec = json!({ "at": at.to_string(), "nodes": names, "hosts": { "names": ["gone"] } });
+    world.make_schedule(home, "some", &spec).await;
+    let _leader = world.leader();
+    let records = world.records(home, "some", 1).await;
+    let record = &records[0];
+    assert_eq!(
+        (record.outcome.as_str(), record.requested, record.failed),
+        ("PartlyRequested", 1, 2)
+    );
+    assert_eq!(record.targets[0].name, "no-such-node");
+    assert!(
+        record.message.contains("BareMetalHost gone"),
+        "{}",
+        record.message
+    );
+    assert!(world.request_on("n1").await.is_some());
+}

@@ -1,0 +1,234 @@
+//! The cases of schedules on the embedded API server under a paused clock; and those that need its
+//! faults, or days to pass.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod schedule_cases;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dogwatch_process::clock::Clock;
+use dogwatch_sim::api::{ApiServer, FaultEffect, Options, RequestInfo, Verb};
+use dogwatch_sim::clock::TokioClock;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use tokio::time::Instant;
+
+use schedule_cases::world::World;
+
+const EPOCH: &str = "2026-03-01T00:00:00Z";
+
+async fn world() -> (ApiServer, World) {
+    let epoch: Timestamp = EPOCH.parse().unwrap();
+    let clock = Arc::new(TokioClock::starting_at(epoch));
+    let server = ApiServer::new(clock, Options::default());
+    let origin = Instant::now();
+    let wall = move || epoch + SignedDuration::try_from(origin.elapsed()).unwrap();
+    let mut world = World::on(server.client("test"), Clock::with_wall(wall)).await;
+    world.leading = server.client("leader");
+    (server, world)
+}
+
+macro_rules! on_embedded {
+    ($($name:ident)*) => { $(
+        #[tokio::test(start_paused = true)]
+        async fn $name() {
+            let (_server, world) = world().await;
+            schedule_cases::$name(&world).await;
+        }
+    )* };
+}
+
+schedule_cases::every_case!(on_embedded);
+
+fn is_write(request: &RequestInfo) -> bool {
+    request.user == "leader" && request.verb == Some(Verb::Patch)
+}
+
+/// For each write that a leader makes: it is killed right after it, or its answer was lost on the way,
+/// or the write itself was. Meanwhile what was asked is served.
+#[tokio::test(start_paused = true)]
+async fn whichever_write_is_the_last_of_a_leader_each_node_reboots_once() {
+    for effect in [FaultEffect::LoseAnswer, FaultEffect::LoseRequest] {
+        for last in 0..6 {
+            let (server, world) = world().await;
+            let nodes = ["n1", "n2", "n3"];
+            for node in nodes {
+                world.make_node(node, &json!({})).await;
+            }
+            let at = world.at(SignedDuration::from_secs(-1));
+            let names: Vec<String> = nodes.iter().map(|node| world.node_name(node)).collect();
+            let spec = json!({ "at": at.to_string(), "nodes": { "names": names } });
+            world.make_schedule(&world.home, "monthly", &spec).await;
+
+            let sent = Arc::new(std::sync::atomic::AtomicU32::new(0));
+            let (count, lost) = (Arc::clone(&sent), effect.clone());
+            server.set_faults(move |request| {
+                if !is_write(request) {
+                    return Vec::new();
+                }
+                let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                match number.cmp(&last) {
+                    std::cmp::Ordering::Less => Vec::new(),
+                    std::cmp::Ordering::Equal => vec![lost.clone()],
+                    // It is dead.
+                    std::cmp::Ordering::Greater => vec![FaultEffect::LoseRequest],
+                }
+            });
+            let first = world.leader();
+            // Five writes are all there is to do.
+            let enough = last.min(4) + 1;
+            world
+                .until("it has come so far", || async {
+                    sent.load(std::sync::atomic::Ordering::Relaxed) >= enough
+                })
+                .await;
+            drop(first);
+            server.clear_faults();
+
+            let mut rebooted = BTreeSet::new();
+            for node in nodes {
+                if world.request_on(node).await.is_some() {
+                    world.serve(node).await;
+                    rebooted.insert(node);
+                }
+            }
+            let _second = world.leader();
+            let records = world.records(&world.home, "monthly", 1).await;
+            assert_eq!(
+                (records[0].requested, records[0].outcome.as_str()),
+                (3, "Requested")
+            );
+            for node in nodes {
+                let asked_now = world.request_on(node).await.is_some();
+                assert_ne!(
+                    asked_now,
+                    rebooted.contains(node),
+                    "{effect:?} {last} {node}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recurrence_asks_at_each_of_its_times_and_only_then() {
+    let (_server, world) = world().await;
+    world.make_node("n1", &json!({})).await;
+    // The clock is set ahead on 29 March at 02:00 in Berlin.
+    let spec = json!({ "recurrence": { "start": "02:30", "excludedDates": ["2026-03-04"] },
+        "timeZone": "Europe/Berlin", "nodes": { "names": [world.node_name("n1")] } });
+    world.make_schedule(&world.home, "daily", &spec).await;
+    let _leader = world.leader();
+    let mut times: Vec<String> = Vec::new();
+    let end: Timestamp = "2026-03-31T00:00:00Z".parse().unwrap();
+    while world.clock.now().wall < end {
+        if let Some(request) = world.request_on("n1").await {
+            let reason = request["reason"].as_str().unwrap().to_owned();
+            let asked = reason.split("2026-").nth(1).unwrap();
+            times.push(asked[..11].to_owned());
+            world.serve("n1").await;
+        }
+        tokio::time::sleep(Duration::from_hours(1)).await;
+    }
+    assert_eq!(times.len(), 29, "{times:?}");
+    assert_eq!(
+        &times[..4],
+        ["03-01T01:30", "03-02T01:30", "03-03T01:30", "03-05T01:30"]
+    );
+    assert_eq!(&times[27..], ["03-29T01:00", "03-30T00:30"]);
+    let history = world.status(&world.home, "daily").await.history;
+    assert_eq!(history.len(), 10);
+    assert!(history.iter().all(|record| record.outcome == "Requested"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_that_cannot_be_written_delays_only_itself_and_is_asked_once_it_can_be() {
+    let (server, world) = world().await;
+    for node in ["n1", "n2"] {
+        world.make_node(node, &json!({})).await;
+    }
+    let at = world.at(SignedDuration::from_secs(-1));
+    let names = [world.node_name("n1"), world.node_name("n2")];
+    let spec = json!({ "at": at.to_string(), "nodes": { "names": names } });
+    world.make_schedule(&world.home, "some", &spec).await;
+    let spec = json!({ "at": at.to_string(), "nodes": { "names": ["missing"] } });
+    world.make_schedule(&world.home, "other", &spec).await;
+    let broken = world.node_name("n1");
+    server.set_faults(move |request| {
+        let hit = is_write(request) && request.name == broken;
+        hit.then_some(FaultEffect::Refuse(403))
+            .into_iter()
+            .collect()
+    });
+    let _leader = world.leader();
+    world.records(&world.home, "other", 1).await;
+    world
+        .until("the other is asked", || async {
+            world.request_on("n2").await.is_some()
+        })
+        .await;
+    assert!(world.status(&world.home, "some").await.current.is_some());
+    server.clear_faults();
+    let records = tokio::time::timeout(Duration::from_mins(6), async {
+        while world.status(&world.home, "some").await.history.is_empty() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        world.records(&world.home, "some", 1).await
+    });
+    assert_eq!(records.await.unwrap()[0].requested, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_installed_later_is_found_and_one_taken_out_is_no_alarm() {
+    let (_server, world) = world().await;
+    let kinds: kube::Api<
+        k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    > = kube::Api::all(world.client.clone());
+    let name = dogwatch_api::reboot_schedule::CRD_NAME;
+    kinds
+        .delete(name, &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    let _leader = world.leader();
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    let kind = serde_json::from_value(dogwatch_api::reboot_schedule::crd()).unwrap();
+    kinds
+        .create(&kube::api::PostParams::default(), &kind)
+        .await
+        .unwrap();
+    world.make_node("n1", &json!({})).await;
+    let at = world.at(SignedDuration::from_secs(-1));
+    let spec = json!({ "at": at.to_string(), "nodes": { "names": [world.node_name("n1")] } });
+    world.make_schedule(&world.home, "monthly", &spec).await;
+    world.records(&world.home, "monthly", 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_schedule_makes_no_calls_and_its_controller_writes_what_stands_there_never_again() {
+    let (server, world) = world().await;
+    let spec = json!({ "recurrence": { "days": ["Sat"], "start": "03:00" },
+        "nodes": { "selector": {} } });
+    world.make_schedule(&world.home, "weekly", &spec).await;
+    let _leader = world.leader();
+    world
+        .until("it waits", || async {
+            world
+                .status(&world.home, "weekly")
+                .await
+                .next_occurrence
+                .is_some()
+        })
+        .await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    server.clear_audit_log();
+    tokio::time::sleep(Duration::from_hours(5)).await;
+    let log = server.audit_log();
+    let calls = log
+        .iter()
+        .filter(|entry| entry.user == "leader" && entry.verb != Some(Verb::Watch));
+    assert_eq!(calls.count(), 0);
+}
