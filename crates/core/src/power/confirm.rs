@@ -17,7 +17,8 @@ pub(super) fn look(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: 
     let level = command.level;
     // A command of unknown end may undo what was read before it can be run no more.
     let since = at.max(ctx.settled_at());
-    if ctx.off_twice(level, since, ctx.config.confirm).is_some() {
+    let twice = ctx.off_twice(level, since, ctx.config.confirm);
+    if twice.is_some_and(|(first, _)| ctx.is_fresh(first)) {
         return confirmed(ctx, step, command);
     }
     if !ctx.says_off(level, at) {

@@ -105,9 +105,10 @@ impl<'a> Context<'a> {
         if command.level >= self.seen.host.levels.len() {
             return 0;
         }
+        let since = self.need_seen(command);
         let gave_back = |level| {
-            self.newest(level)
-                .is_some_and(|read| read.said == Ok(Reading::On))
+            let read = self.newest_since(level, since);
+            read.is_some_and(|read| read.said == Ok(Reading::On))
         };
         match command.command {
             Command::On if gave_back(0) || gave_back(command.level) => 0,
@@ -166,12 +167,15 @@ impl<'a> Context<'a> {
         (is_off(first) && is_off(second) && is_apart).then_some((first, second))
     }
 
-    /// The same, and none of it is older than two polls.
+    /// The same, and nothing that happened since can be hidden by their age.
     pub(super) fn off_now(&self, level: usize) -> Option<(&'a Read, &'a Read)> {
         self.off_twice(level, self.settled_at(), self.config.confirm)
-            .filter(|(first, _)| {
-                first.answered.saturating_add(self.config.poll * 2) >= self.now.mono
-            })
+            .filter(|(first, _)| self.is_fresh(first))
+    }
+
+    /// Not older than two polls.
+    pub(super) fn is_fresh(&self, read: &Read) -> bool {
+        read.answered.saturating_add(self.config.poll * 2) >= self.now.mono
     }
 
     /// The wall-clock time of a monotonic moment of this process, in microseconds.

@@ -54,7 +54,8 @@ fn unreadable(ctx: &Context<'_>, step: &mut Step, fault: &Fault) {
 /// is cut, for a proof that nothing runs.
 fn found_off(ctx: &Context<'_>, step: &mut Step) {
     let since = ctx.settled_at();
-    if ctx.off_twice(0, since, ctx.config.settle).is_some() {
+    let twice = ctx.off_twice(0, since, ctx.config.settle);
+    if twice.is_some_and(|(_, second)| ctx.is_fresh(second)) {
         let text = "found off, and it should be on; it is proved off, then powered on";
         step.event(Severity::Warning, reason::FOUND_OFF, text);
         return off::begin(ctx, step, reason::FOUND_OFF);

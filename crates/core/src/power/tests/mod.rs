@@ -1,6 +1,7 @@
 //! Specification §3.1 to §3.3 as far as it is decided here: tables, metal3's own cases, and a model.
 
 mod annotations;
+mod ask;
 mod bmc;
 mod crash;
 mod guards;

@@ -179,8 +179,15 @@ impl Judge {
         let Some(earlier) = index.checked_sub(1).map(|index| &world.sent[index]) else {
             return;
         };
+        // One that was withdrawn in between is not repeated: another need began.
+        let ids = world.writes.iter().map(|(_, status)| {
+            let command = status.power.command.as_ref();
+            command.map(|command| command.id.as_str())
+        });
+        let before = ids.take_while(|id| *id != Some(&trace.id)).last().flatten();
         let is_foreign = earlier.process != trace.process && earlier.lost.is_some();
-        if !is_foreign || earlier.command != trace.command {
+        let is_same_need = before == Some(&earlier.id) && earlier.command == trace.command;
+        if !is_foreign || !is_same_need {
             return;
         }
         let newest = world

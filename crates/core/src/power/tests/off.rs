@@ -395,50 +395,52 @@ fn a_proof_names_its_readings_and_ends_with_them() {
     assert_eq!(proof(&world.seen, &world.config, world.now()), None);
 }
 
+/// Whether these readings, asked so many milliseconds after the power-off was answered, prove off, the
+/// oldest first.
+fn proves(readings: &[(u64, Reading)], now: u64) -> bool {
+    let ms = Duration::from_millis;
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    let ended = |world: &World| world.seen.memory.command.clone()?.ended;
+    world.until("answered", |world| ended(world).is_some());
+    let (at, _) = ended(&world).unwrap();
+    world.seen.memory.readings.clear();
+    for (asked, said) in readings {
+        world.seen.memory.read(Read {
+            level: 0,
+            asked: at + ms(*asked),
+            answered: at + ms(*asked + 20),
+            said: Ok(*said),
+        });
+    }
+    let mut then = world.now();
+    then.mono = at + ms(now);
+    let decision = decide(&world.seen, &world.config, "p1/9", 0.5, then);
+    decision.actions.iter().any(|action| {
+        matches!(action, Action::WriteStatus(write) if write.status.power.off_confirmed_at.is_some())
+    })
+}
+
 #[test]
 fn two_readings_closer_than_the_confirm_interval_or_with_another_between_prove_nothing() {
     use Reading::{Off, On};
-    let ms = Duration::from_millis;
-    // Asked at, said; after the answered command, the oldest first.
-    let rows: [(&[(u64, Reading)], bool); 6] = [
-        (&[(100, Off), (5_200, Off)], true),
-        (&[(100, Off), (5_050, Off)], false),
-        (&[(100, Off), (4_000, Off), (5_200, Off)], false),
-        (&[(100, Off), (3_000, On), (5_200, Off)], false),
-        (&[(100, Off), (5_200, Off), (5_300, On)], false),
-        (&[(100, Off)], false),
-    ];
-    for (readings, proves) in rows {
-        let mut world = World::new(&[(KEY, HARD)], true, true);
-        world.until("answered", |world| {
-            let ours = world.seen.memory.command.as_ref();
-            ours.is_some_and(|ours| ours.ended.is_some())
-        });
-        let at = world
-            .seen
-            .memory
-            .command
-            .as_ref()
-            .unwrap()
-            .ended
-            .clone()
-            .unwrap()
-            .0;
-        world.seen.memory.readings.clear();
-        for (asked, said) in readings {
-            world.seen.memory.read(Read {
-                level: 0,
-                asked: at + ms(*asked),
-                answered: at + ms(*asked + 20),
-                said: Ok(*said),
-            });
-        }
-        let mut now = world.now();
-        now.mono = at + ms(6_000);
-        let decision = decide(&world.seen, &world.config, "p1/9", 0.5, now);
-        let is_confirmed = decision.actions.iter().any(|action| {
-            matches!(action, Action::WriteStatus(write) if write.status.power.off_confirmed_at.is_some())
-        });
-        assert_eq!(is_confirmed, proves, "{readings:?}");
+    assert!(proves(&[(100, Off), (5_200, Off)], 6_000));
+    for readings in [
+        &[(100, Off), (5_050, Off)][..],
+        &[(100, Off), (4_000, Off), (5_200, Off)],
+        &[(100, Off), (3_000, On), (5_200, Off)],
+        &[(100, Off), (5_200, Off), (5_300, On)],
+        &[(100, Off)],
+    ] {
+        assert!(!proves(readings, 6_000), "{readings:?}");
     }
+}
+
+#[test]
+fn readings_that_became_old_before_they_were_written_down_prove_nothing() {
+    let readings = [(100, Reading::Off), (5_200, Reading::Off)];
+    assert!(proves(&readings, 119_000));
+    assert!(
+        !proves(&readings, 121_000),
+        "the process was stopped for two polls"
+    );
 }
