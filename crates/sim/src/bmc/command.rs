@@ -61,17 +61,11 @@ impl SimBmc {
         id: &str,
         request: &Request<Bytes>,
     ) -> Result<Effect, Box<Response<Bytes>>> {
-        let document = self
-            .system(held, id)
-            .ok_or_else(|| Box::new(answer::nothing_there()))?;
+        if held.faults.has(|what| *what == What::NoSuchSystem) {
+            return Err(Box::new(answer::nothing_there()));
+        }
         if self.0.spec.shape.wants_etag {
-            let said = request.headers().get(IF_MATCH);
-            let said = said.and_then(|tag| tag.to_str().ok());
-            match said {
-                None => return Err(refused(428, "PreconditionRequired", "If-Match is missing")),
-                Some(tag) if tag == "*" || tag == answer::etag(&document) => {}
-                Some(_) => return Err(refused(412, "PreconditionFailed", "it changed meanwhile")),
-            }
+            self.wants_etag(held, id, request)?;
         }
         let unknown = || refused(400, "ActionParameterNotSupported", "no such ResetType");
         let kind = kind(request).ok_or_else(unknown)?;
@@ -83,6 +77,22 @@ impl SimBmc {
             .ok_or_else(|| Box::new(answer::nothing_there()))?;
         let effect = kind.effect(self.believes_on(system));
         effect.ok_or_else(|| Box::new(self.already(held)))
+    }
+
+    /// Refuses a command that is not for the system as it is now.
+    fn wants_etag(
+        &self,
+        held: &mut Held,
+        id: &str,
+        request: &Request<Bytes>,
+    ) -> Result<(), Box<Response<Bytes>>> {
+        let now = self.system(held, id).as_ref().map(answer::etag);
+        let said = request.headers().get(IF_MATCH);
+        match said.and_then(|tag| tag.to_str().ok()) {
+            Some(tag) if tag == "*" || now.as_deref() == Some(tag) => Ok(()),
+            Some(_) => Err(refused(412, "PreconditionFailed", "it changed meanwhile")),
+            None => Err(refused(428, "PreconditionRequired", "If-Match is missing")),
+        }
     }
 
     fn already(&self, held: &mut Held) -> Response<Bytes> {

@@ -108,6 +108,14 @@ pub enum What {
 }
 
 impl What {
+    /// Whether what the BMC says of the power may be false in a way that no driver can tell: what is
+    /// proved by readings is proved as far as those hold.
+    pub fn lies(&self) -> bool {
+        use What::{Contradicts, OffReportedEarly, PowerState, Stale};
+        matches!(self, OffReportedEarly(_) | Contradicts | Stale(_))
+            || matches!(self, PowerState(word) if word == "Off")
+    }
+
     /// Whether it hits requests whatever they ask for, so that a [`Scope`] makes sense.
     pub fn hits_requests(&self) -> bool {
         use What::{Breaks, Dead, Garbage, HalfBody, Hang, Redirects, Refuses, Slow};

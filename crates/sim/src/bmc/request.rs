@@ -50,7 +50,10 @@ impl SimBmc {
     /// client that does not wait for the answer.
     pub async fn reply(&self, request: Request<Bytes>) -> Reply {
         let (reply, after) = self.arrived(&request);
-        tokio::time::sleep(after).await;
+        // A sleep of nothing takes a millisecond of real time.
+        if !after.is_zero() {
+            tokio::time::sleep(after).await;
+        }
         reply
     }
 

@@ -22,6 +22,39 @@ pub struct BadFault {
 }
 
 impl Fault {
+    /// One of each kind: for whoever wants any.
+    pub const SAMPLES: &[&str] = &[
+        "dead",
+        "hang of commands",
+        "breaks once",
+        "half-body",
+        "slow 15s of commands 2 times",
+        "refuses 503 of logins once",
+        "garbage of reads",
+        "redirects",
+        "dies-with-host",
+        "wrong-credentials",
+        "sessions-end 3 times",
+        "foreign-links",
+        "no-such-system",
+        "clock-ahead 1h",
+        "clock-behind 1h",
+        "lacks GracefulShutdown",
+        "already 409",
+        "soft-ignored",
+        "off-ignored 2 times",
+        "on-ignored once",
+        "off-reported-early 20s",
+        "comes-back 20s",
+        "answer-lost 20s once",
+        "task-never-ends",
+        "task-fails",
+        "power-state Blinking",
+        "power-state null",
+        "contradicts",
+        "stale 30s",
+    ];
+
     /// Reads what `Display` writes.
     pub fn parse(text: &str) -> Result<Self, BadFault> {
         let words: Vec<_> = text.split_whitespace().collect();
@@ -208,39 +241,21 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back() {
-        for text in [
-            "dead",
-            "hang of commands",
-            "breaks once",
-            "half-body",
-            "slow 15s of commands 2 times",
-            "refuses 503 of logins once",
-            "garbage of reads",
-            "redirects",
-            "dies-with-host",
-            "wrong-credentials",
-            "sessions-end 3 times",
-            "foreign-links",
-            "no-such-system",
-            "clock-ahead 1h0m0s",
-            "clock-behind 1h0m0s",
-            "lacks GracefulShutdown",
-            "already 409",
-            "soft-ignored",
-            "off-ignored 2 times",
-            "on-ignored once",
-            "off-reported-early 20s",
-            "comes-back 20s",
-            "answer-lost 20s once",
-            "task-never-ends",
-            "task-fails",
-            "power-state Blinking",
-            "power-state null",
-            "contradicts",
-            "stale 30s",
-        ] {
+        for text in Fault::SAMPLES {
             let fault = Fault::parse(text).unwrap();
-            assert_eq!(fault.to_string(), text);
+            assert_eq!(fault.to_string(), *text);
+        }
+    }
+
+    #[test]
+    fn there_is_a_sample_of_each_kind() {
+        let has = |name: &str| {
+            let is_it = |text: &&str| text.split(' ').next() == Some(name);
+            Fault::SAMPLES.iter().any(is_it)
+        };
+        let plain = PLAIN.iter().map(ToString::to_string);
+        for name in plain.chain(VALUED.map(str::to_owned)) {
+            assert!(has(&name), "{name}");
         }
     }
 

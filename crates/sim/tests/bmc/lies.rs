@@ -82,6 +82,16 @@ async fn a_fault_that_strikes_twice_is_over_then() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_command_uses_up_no_fault_of_readings() {
+    let bench = Bench::new(Shape::plain(), true);
+    bench.read().await.unwrap();
+    bench.wrong("power-state null once");
+    assert_eq!(bench.send(Command::Off).await, Ok(Answer::Accepted));
+    assert_eq!(bench.read().await.unwrap_err().class, Class::Contradiction);
+    assert_eq!(bench.read().await, Ok(Reading::PoweringOff));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_cured_is_over_at_once() {
     let bench = Bench::new(Shape::plain(), true);
     bench.wrong("hang");
