@@ -24,6 +24,7 @@ fn the_next_level_is_used_after_three_commands_that_came_to_nothing() {
     );
     let proof = proof(&world.seen, &world.config, world.now()).unwrap();
     assert_eq!(proof.level(), 1);
+    assert_eq!(world.status().powered_on, Some(false));
 }
 
 #[test]

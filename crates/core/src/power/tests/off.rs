@@ -444,3 +444,47 @@ fn readings_that_became_old_before_they_were_written_down_prove_nothing() {
         "the process was stopped for two polls"
     );
 }
+
+#[test]
+fn an_answer_of_another_address_proves_nothing_of_this_one() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.until("off read once", |world| {
+        !world.is_on() && !world.sent.is_empty()
+    });
+    world.run(1);
+    let address = Address::parse("redfish://192.0.2.77/redfish/v1/Systems/1");
+    world.seen.host.levels[0].devices[0].address = address;
+    world.seen.memory.forget_bmc();
+    world.until_confirmed();
+    assert_eq!(world.kinds(), [Command::Off; 2]);
+}
+
+#[test]
+fn an_off_that_another_leader_wrote_is_on_until_it_is_read() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.until_confirmed();
+    world.crash(0);
+    world.bmcs[0].default_says = Says::Slow(600_000);
+    world.run(1);
+    assert_eq!(world.status().powered_on, Some(true));
+    assert_eq!(world.power().state, Some(State::Unknown));
+}
+
+#[test]
+fn an_answer_that_comes_late_is_an_old_one() {
+    let mut memory = Memory::default();
+    for asked in [2, 3, 1] {
+        memory.read(Read {
+            level: 0,
+            asked: Duration::from_secs(asked),
+            answered: Duration::from_secs(9),
+            said: Ok(Reading::Off),
+        });
+    }
+    let asked: Vec<_> = memory
+        .readings
+        .iter()
+        .map(|read| read.asked.as_secs())
+        .collect();
+    assert_eq!(asked, [3, 2]);
+}
