@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::board::Board;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Showing};
 use crate::leader::{Election, Leadership};
 use crate::lock::engine::{self, Engine, Gatekeeper};
 use crate::lock::http;
@@ -132,13 +132,7 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), Run
     let (last_stopper, last_stop) = Stop::new();
     let mut election = JoinSet::new();
     if setup.components.contains(&Component::Healer) {
-        let draw = jitter.clone();
-        let watches = ClusterWatch::new(context.client.clone(), &context.namespace, move || {
-            draw.draw()
-        });
-        // They end with the runtime: nothing of theirs is worth waiting for.
-        tokio::spawn(showing.run(watches));
-        tokio::spawn(say_when_synced(context.clone()));
+        watch_cluster(&context, showing, jitter.clone());
         components.spawn(named(
             "the status of policies",
             policy_status::run(context.clone()),
@@ -164,6 +158,15 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), Run
     };
     finish(stopper, components, last_stopper, election).await;
     ended
+}
+
+/// Watches end with the runtime: nothing of theirs is worth waiting for.
+fn watch_cluster(context: &Context, showing: Showing, jitter: Jitter) {
+    let watches = ClusterWatch::new(context.client.clone(), &context.namespace, move || {
+        jitter.draw()
+    });
+    tokio::spawn(showing.run(watches));
+    tokio::spawn(say_when_synced(context.clone()));
 }
 
 fn engine(context: &Context, config: &http::Config, gatekeeper: Arc<dyn Gatekeeper>) -> Engine {

@@ -7,5 +7,6 @@
 mod leading;
 mod lock;
 mod policies;
+mod power;
 mod rights;
 mod support;

@@ -95,6 +95,13 @@ impl Controller {
         line.unwrap()[field].as_str().unwrap().to_owned()
     }
 
+    /// All that it has said so far.
+    pub fn log(&self) -> String {
+        let lines = self.lines.borrow();
+        let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+        lines.join("\n")
+    }
+
     /// How often it has said this so far.
     pub fn said(&self, message: &str) -> usize {
         let said = |line: &&Value| line["message"] == message;

@@ -178,11 +178,11 @@ mod tests {
 
     #[test]
     fn a_level_can_what_all_of_its_devices_can() {
+        use Command::{Off, On, SoftOff};
         let about = |commands: &[Command]| About {
             commands: commands.to_vec(),
             ..About::default()
         };
-        use Command::{Off, On, SoftOff};
         let of = |found: &[&[Command]]| all(found.iter().map(|one| about(one)).collect()).commands;
         assert_eq!(of(&[&[On, Off, SoftOff], &[On, Off]]), [On, Off]);
         assert_eq!(of(&[&[], &[On, Off]]), [On, Off]);

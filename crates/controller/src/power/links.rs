@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use dogwatch_bmc::{Bmc as Driver, Credentials, Options, connect};
 use dogwatch_core::power::{Access, Address, Cost, Device, Fault, Level, reason};
+use futures::future::join_all;
 
-use super::lanes::{Bmc, Lanes};
+use super::lanes::{Bmc, Errand, Lanes};
 
 /// Makes the driver for an address. Nothing is sent yet.
 pub type Connect =
@@ -24,8 +25,11 @@ pub fn drivers(ipmitool: PathBuf, fence_agents: PathBuf) -> Connect {
     Arc::new(move |address, credentials, verify| connect(address, credentials, verify, &options))
 }
 
-/// How long goodbyes may take.
+/// How long one goodbye may take.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+/// How long all of a process may take, of the time that it has to finish
+/// ([`crate::run::FINISH_WITHIN`]).
+const CLOSE_ALL_WITHIN: Duration = Duration::from_secs(5);
 
 /// What a look at a Secret found.
 #[derive(Debug, Clone)]
@@ -90,7 +94,7 @@ impl Links {
         if self.spec == spec {
             return false;
         }
-        self.close();
+        self.drop_all();
         let levels = spec.iter();
         let link = |device: &Device| Link::new(device.clone(), lanes);
         self.levels = levels
@@ -155,14 +159,28 @@ impl Links {
         })
     }
 
-    /// Says goodbye to all of them, beside whatever comes next.
-    pub(super) fn close(&mut self) {
+    /// Says goodbye to all of them, each in its turn, but not for long.
+    pub(super) async fn close(self, lanes: &Lanes) {
+        let links = self.levels.into_iter().flatten();
+        let goodbyes = links.filter_map(|link| {
+            let driver = link.driver()?;
+            let bmc = link.bmc?;
+            Some(async move {
+                let _place = lanes.enter(&[bmc], Errand::Routine, driver.cost()).await;
+                driver.close(CLOSE_WITHIN).await;
+            })
+        });
+        let all = join_all(goodbyes);
+        // What is left open the BMC closes by itself.
+        let _ = tokio::time::timeout(CLOSE_ALL_WITHIN, all).await;
+    }
+
+    fn drop_all(&mut self) {
         for link in self.levels.drain(..).flatten() {
             if let Way::Open(driver) = link.way {
                 goodbye(driver);
             }
         }
-        self.spec.clear();
     }
 }
 

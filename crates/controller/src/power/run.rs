@@ -10,6 +10,7 @@ use dogwatch_k8s::host::HostClient;
 use dogwatch_process::clock::Clock;
 use dogwatch_process::jitter::Jitter;
 use futures::stream::{BoxStream, StreamExt as _};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::{info, warn};
 
 use super::board::PowerBoard;
@@ -46,6 +47,7 @@ pub struct Settings {
 
 /// Keeps all hosts while this process leads, and sees them all the time.
 pub async fn run(context: Context, settings: Settings) {
+    allow_many_connections();
     let hosts = Arc::new(HostClient::new(context.client.clone()));
     let news = feed::watch(&context, settings.host_namespaces.clone());
     let means = Means {
@@ -57,6 +59,19 @@ pub async fn run(context: Context, settings: Settings) {
         stop: context.stop,
     };
     Power::new(means, settings, hosts).run(news).await;
+}
+
+/// A connection to each of many BMCs: as many files as the machine allows, not as many as its shells
+/// are given. Ten thousand Redfish hosts keep ten thousand connections.
+fn allow_many_connections() {
+    let limit = getrlimit(Resource::Nofile);
+    let all = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, all) {
+        warn!(%error, "cannot have more files open");
+    }
 }
 
 /// What it needs of a process.
@@ -111,7 +126,7 @@ impl Power {
             tokio::select! {
                 biased;
                 () = stop.told() => break,
-                lead = lead_changes(&leadership, &mut self.keepers) => self.lead(lead),
+                lead = lead_changes(&leadership, &mut self.keepers) => self.lead(&lead),
                 Some(news) = news.next() => self.take(news),
             }
         }
@@ -121,14 +136,14 @@ impl Power {
     }
 
     /// Begins to keep hosts when this process leads, and forgets everything when it does no more.
-    fn lead(&mut self, lead: Lead) {
+    fn lead(&mut self, lead: &Lead) {
         self.keepers = match lead {
             Lead::Lost => None,
             Lead::Won(term) => {
                 let (services, board) = (self.services.clone(), self.board.clone());
                 let mut keepers = Keepers::new(services, board, self.means.stop.clone());
                 self.hosts.values().for_each(|input| keepers.tell(input));
-                Some((term, keepers))
+                Some((*term, keepers))
             }
         };
     }

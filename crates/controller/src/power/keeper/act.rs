@@ -149,16 +149,20 @@ impl Keeper {
         let Some(level) = self.links.open(number) else {
             return;
         };
-        self.under_way.place = Some(number);
         let services = self.services.clone();
-        let job = async move {
-            let place = call::enter(&services, &level, Errand::Urgent).await;
-            Done::Placed {
-                level: number,
-                place,
-            }
+        let place = async move { call::enter(&services, &level, Errand::Urgent).await };
+        let mut place = place.boxed();
+        // Mostly there is one, and the intention is written at once.
+        if let Some(place) = (&mut place).now_or_never() {
+            self.place = Some((number, place));
+            return;
+        }
+        self.under_way.place = Some(number);
+        let placed = move |place| Done::Placed {
+            level: number,
+            place,
         };
-        self.jobs.push(job.boxed());
+        self.jobs.push(place.map(placed).boxed());
     }
 
     /// Sends what stands on the host, at once on the answer that it does, while the lead outlasts it.

@@ -135,7 +135,7 @@ impl Keeper {
                 () = stop.told(), if !self.is_finishing => self.is_finishing = true,
             }
         }
-        self.links.close();
+        self.links.close(&self.services.lanes).await;
     }
 
     /// Takes in what is seen from outside. A version that a write of ours is about to replace waits.

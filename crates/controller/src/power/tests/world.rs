@@ -42,6 +42,7 @@ pub(super) enum Cut {
 
 /// One machine behind a BMC.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fault of its own")]
 pub(super) struct Machine {
     pub(super) is_on: bool,
     /// Each change of the power: when, and whether it is on since.

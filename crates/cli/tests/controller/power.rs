@@ -1,0 +1,225 @@
+//! The power of hosts, by real processes over a network, with the rights and policies that are shipped.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, Park, SimBmc, port};
+use dogwatch_sim::clock::{Clock, TokioClock};
+use dogwatch_sim::seed::Seed;
+use dogwatch_testbed::ControlPlane;
+use jiff::Timestamp;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+
+use crate::support::{Controller, eventually, get, installed};
+
+const LEADS: &str = "leads";
+const PASSWORD: &str = "sekret16";
+const HOSTS_ROLE: &str = include_str!("../../../../deploy/hosts/rbac.yaml");
+
+/// Specification §3.3: the lease and a second; and what processes on a busy machine need.
+const DRIVEN_AGAIN_WITHIN: Duration = Duration::from_secs(17);
+
+#[tokio::test]
+async fn every_leader_killed_at_the_next_step_of_a_reboot_it_is_one_power_off_and_the_host_on() {
+    let stage = Stage::new().await;
+    let mut leader = stage.controller();
+    leader.until(LEADS, 1).await;
+    eventually(|| stage.condition("PowerControlReady", "True")).await;
+    stage
+        .annotate("reboot.metal3.io", Some(r#"{"mode":"hard"}"#))
+        .await;
+    let mut logs = Vec::new();
+    for step in STEPS {
+        let next = stage.controller();
+        next.until("hosts are in sync", 1).await;
+        eventually(|| stage.has_come_to(step)).await;
+        leader.signal(Signal::KILL);
+        let (killed, requests) = (Instant::now(), stage.bmc.counters().requests);
+        logs.push(leader.log());
+        next.until(LEADS, 1).await;
+        eventually(|| async {
+            let asked = stage.bmc.counters().requests > requests;
+            asked.then_some(()).ok_or("the BMC is not asked".to_owned())
+        })
+        .await;
+        let took = killed.elapsed();
+        eprintln!("killed at {step}: driven again after {took:?}");
+        assert!(took <= DRIVEN_AGAIN_WITHIN, "{step}: {took:?}");
+        leader = next;
+    }
+    eventually(|| stage.is_rebooted()).await;
+    let log = stage.bmc.machine().log();
+    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    let page = stage.metrics(&leader).await;
+    assert!(
+        page.contains("dogwatch_power_hosts{state=\"On\"} 1\n"),
+        "{page}"
+    );
+    let host = stage.host().await.to_string();
+    let events = get(&stage.plane, &["events", "-n", "metal"])
+        .await
+        .to_string();
+    logs.extend([leader.log(), page, host, events]);
+    for text in &logs {
+        assert!(!text.contains(PASSWORD), "{text}");
+    }
+    leader.signal(Signal::TERM);
+    assert!(leader.ended().await.success());
+    assert_eq!(
+        stage.bmc.sessions(),
+        STEPS.len(),
+        "the last one said goodbye"
+    );
+}
+
+/// In this order. Each stays seen until the next one at least.
+const STEPS: [&str; 5] = [
+    "the intention is written",
+    "the power is off",
+    "off is confirmed",
+    "the power-on is written",
+    "the power is on",
+];
+
+struct Stage {
+    plane: ControlPlane,
+    bmc: SimBmc,
+    kubeconfig: std::path::PathBuf,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let plane = installed(&["--with-policies=deny"]).await;
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_dogwatch"))
+            .args(["crds", "--hosts"])
+            .output()
+            .unwrap();
+        let kind = String::from_utf8(output.stdout).unwrap();
+        let namespace =
+            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "metal" } });
+        for manifests in [&kind, &namespace.to_string()] {
+            let apply = ["apply", "--server-side", "-f", "-"];
+            plane.run_kubectl(&apply, manifests).await.unwrap();
+        }
+        let apply = ["apply", "-n", "metal", "-f", "-"];
+        plane.run_kubectl(&apply, HOSTS_ROLE).await.unwrap();
+        let (bmc, address) = bmc().await;
+        let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "bmc" },
+            "stringData": { "username": "admin", "password": PASSWORD } });
+        let host = json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
+            "metadata": { "name": "h0" },
+            "spec": { "online": true, "bmc": { "address": address, "credentialsName": "bmc" } } });
+        eventually(|| async {
+            for object in [&secret, &host] {
+                let applied = plane.run_kubectl(&apply, &object.to_string()).await;
+                applied.map_err(|error| error.to_string())?;
+            }
+            Ok::<_, String>(())
+        })
+        .await;
+        let token = plane.service_account_token("dogwatch", "dogwatch-controller", None);
+        let kubeconfig = plane.kubeconfig_for(&token.await.unwrap()).unwrap();
+        Self {
+            plane,
+            bmc,
+            kubeconfig: Path::to_owned(&kubeconfig),
+        }
+    }
+
+    fn controller(&self) -> Controller {
+        let flags = [
+            "--components=power",
+            "--listen=127.0.0.1:0",
+            "--power-confirm-interval=2s",
+            "--power-settle=5s",
+            "--power-poll-interval=2s",
+        ];
+        Controller::with(&self.kubeconfig, &flags)
+    }
+
+    async fn annotate(&self, key: &str, value: Option<&str>) {
+        let body = json!({ "metadata": { "annotations": { key: value } } }).to_string();
+        let words = [
+            "patch",
+            "bmh",
+            "h0",
+            "-n",
+            "metal",
+            "--type=merge",
+            "-p",
+            &body,
+        ];
+        self.plane.run_kubectl(&words, "").await.unwrap();
+    }
+
+    async fn host(&self) -> Value {
+        get(&self.plane, &["bmh", "h0", "-n", "metal"]).await
+    }
+
+    async fn condition(&self, kind: &str, status: &str) -> Result<(), String> {
+        let host = self.host().await;
+        let all = host["status"]["conditions"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        let mut all = all.filter(|condition| condition["type"] == kind);
+        let is = all.any(|condition| condition["status"] == status);
+        is.then_some(()).ok_or(host.to_string())
+    }
+
+    async fn has_come_to(&self, step: &str) -> Result<(), String> {
+        let host = self.host().await;
+        let status = &host["status"];
+        let command = &status["power"]["command"]["command"];
+        let is_on = self.bmc.machine().state().is_powered();
+        let has = match step {
+            "the intention is written" => command == "PowerOff",
+            "the power is off" => !is_on,
+            "off is confirmed" => status["power"]["offConfirmedAt"].is_string(),
+            "the power-on is written" => command == "PowerOn",
+            _ => is_on,
+        };
+        has.then_some(()).ok_or(format!("{step}: {host}"))
+    }
+
+    async fn is_rebooted(&self) -> Result<(), String> {
+        let host = self.host().await;
+        let (meta, status) = (&host["metadata"], &host["status"]);
+        let is_served = meta["annotations"]["reboot.metal3.io"].is_null();
+        let is_on = status["power"]["state"] == "On" && status["poweredOn"] == true;
+        let is_again = status["provisioning"]["lastPoweredOn"].is_string();
+        (is_served && is_on && is_again)
+            .then_some(())
+            .ok_or(host.to_string())
+    }
+
+    async fn metrics(&self, controller: &Controller) -> String {
+        let serves = "serves /metrics, /healthz and /readyz";
+        let address = controller.field(serves, "address").await;
+        let url = |path: &str| format!("http://{address}/{path}");
+        let ready = Command::new("curl").args(["-sSf", &url("readyz")]).output();
+        assert!(ready.await.unwrap().status.success());
+        let page = Command::new("curl")
+            .args(["-sSf", &url("metrics")])
+            .output();
+        String::from_utf8(page.await.unwrap().stdout).unwrap()
+    }
+}
+
+/// A machine that runs, and the address of its BMC on loopback.
+async fn bmc() -> (SimBmc, String) {
+    let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(Timestamp::now()));
+    let machine = Machine::running(MachineSpec::new("h0", Seed(1), Arc::clone(&clock)));
+    let bmc = SimBmc::of(BmcSpec::new("h0", Seed(1), clock), machine);
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let number = listener.local_addr().unwrap().port();
+    let park = Park::default();
+    park.add(bmc.clone());
+    let address = park.address("h0", number).unwrap();
+    tokio::spawn(port::serve_park(listener, park));
+    (bmc, address)
+}
