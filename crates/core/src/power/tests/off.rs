@@ -456,7 +456,13 @@ fn an_answer_of_another_address_proves_nothing_of_this_one() {
     world.seen.host.levels[0].devices[0].address = address;
     world.seen.memory.forget_bmc();
     world.until_confirmed();
-    assert_eq!(world.kinds(), [Command::Off; 2]);
+    let mut confirmed = world
+        .writes
+        .iter()
+        .filter(|(_, s)| s.power.off_confirmed_at.is_some());
+    let (_, first) = confirmed.next().unwrap();
+    let by = first.power.command.as_ref().unwrap();
+    assert_eq!(by.id, world.sent[1].id, "by the command to the new address");
 }
 
 #[test]
