@@ -16,8 +16,10 @@
 mod decide;
 mod due;
 pub mod reason;
+mod record;
 mod report;
 mod seen;
+mod stand;
 mod target;
 #[cfg(test)]
 mod tests;
