@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dogwatch_core::power::{Decision, HostName, Seen};
+use dogwatch_core::Now;
+use dogwatch_core::power::{Config, Decision, HostName, OffProof, Seen, proof};
 
 /// One host as its keeper sees it.
 #[derive(Debug, Clone)]
@@ -30,6 +31,14 @@ impl PowerBoard {
     pub fn host(&self, name: &HostName) -> Option<Shown> {
         let spot = lock(&self.0).get(name).cloned();
         spot.map(|spot| spot.lock().clone())
+    }
+
+    /// The proof that this host is off now, if it is: by two readings that this process made itself. To be
+    /// asked right before what relies on it, for a proof is of its moment.
+    pub fn proof(&self, name: &HostName, config: &Config, now: Now) -> Option<OffProof> {
+        let spot = lock(&self.0).get(name).cloned()?;
+        let shown = spot.lock();
+        proof(&shown.seen, config, now)
     }
 
     /// All of them, by name.

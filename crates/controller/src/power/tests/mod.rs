@@ -100,6 +100,11 @@ async fn keys_hold_a_host_off_until_the_last_one_is_gone() {
         })
         .await;
     assert!(!world.machine(&name).is_on);
+    let proof = || {
+        let now = world.clock.now();
+        process.board.proof(&name, &world.config, now)
+    };
+    assert!(proof().is_some());
     world.change(&name, |host| {
         host.annotations.remove(KEY);
     });
@@ -109,6 +114,7 @@ async fn keys_hold_a_host_off_until_the_last_one_is_gone() {
     world
         .until("it is on", |world| world.machine(&name).is_on)
         .await;
+    assert_eq!(proof(), None);
     assert_eq!(world.machine(&name).offs(), 1);
     assert_eq!(process.board.names(), [name]);
 }
