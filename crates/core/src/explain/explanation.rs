@@ -63,6 +63,20 @@ pub enum Topic {
     Cordon,
     /// The node's coordinator.
     Coordinator,
+    /// Whose host it is, where it is not Dogwatch's.
+    Whose,
+    /// The Node that a host carries.
+    Node,
+    /// What a host's BMC said of its power.
+    Power,
+    /// The proof that a host is off.
+    Off,
+    /// The newest command to a host's BMC.
+    Command,
+    /// The way to a host's power.
+    Bmc,
+    /// Who leads the controllers.
+    Controller,
 }
 
 impl Topic {
@@ -86,6 +100,13 @@ impl Topic {
             Topic::Condition => "condition",
             Topic::Cordon => "cordon",
             Topic::Coordinator => "coordinator",
+            Topic::Whose => "whose",
+            Topic::Node => "node",
+            Topic::Power => "power",
+            Topic::Off => "off",
+            Topic::Command => "command",
+            Topic::Bmc => "bmc",
+            Topic::Controller => "controller",
         }
     }
 }

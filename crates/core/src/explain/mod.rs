@@ -15,6 +15,7 @@ mod chain;
 mod deadline;
 mod explanation;
 mod fleet;
+mod host;
 mod locks;
 mod pods;
 mod policies;
@@ -31,6 +32,11 @@ pub use chain::explain;
 pub use deadline::{DRAIN_TIMEOUT, GATE_TIMEOUT, REBOOT_TIMEOUT};
 pub use explanation::{Explanation, Line, Topic};
 pub use fleet::{CoordinatorSeen, Fleet, LeaseRow, View, said};
+pub use host::{
+    Asked, ControllerSeen, HostExplanation, HostRow, HostView, POWER_AS_WANTED,
+    POWER_CONTROL_READY, Wanted, asked, explain_host, host_condition, host_row, host_rows,
+    next_step, place, wanted,
+};
 pub use pods::OnNode;
 pub use policies::{PolicyRow, WindowRow};
 pub use policy::gate_in_words;

@@ -47,6 +47,12 @@ impl OnNode {
             .collect()
     }
 
+    /// Names of the pods that a drain without exceptions would still have to move.
+    pub fn not_drained(&self, now: Now) -> Vec<String> {
+        let pods = self.to_go(None, now);
+        pods.iter().map(|pod| pod.pod.to_string()).collect()
+    }
+
     /// The budgets that allow none of these pods to be evicted, with the pods they hold.
     fn shut(&self, pods: &[&PodSeen]) -> Vec<(&BudgetSeen, Vec<String>)> {
         self.budgets

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::HostRow;
 use super::fleet::{Fleet, LeaseRow, is_true, said};
 use super::policies::{PolicyRow, policies};
 use super::words::ordinal;
@@ -21,6 +22,9 @@ pub struct Status {
     /// Policies, the one that rules first on top.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PolicyRow>,
+    /// Hosts: those that are not well first. Read beside the fleet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostRow>,
 }
 
 /// One node.
@@ -128,6 +132,7 @@ pub fn status(fleet: &Fleet, now: Now) -> Status {
             .collect(),
         locks: locks.into_iter().map(lock_row).collect(),
         policies: policies(fleet, now),
+        hosts: Vec::new(),
     }
 }
 

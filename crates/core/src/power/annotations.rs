@@ -4,6 +4,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::host::Host;
+use super::provisioning;
 
 /// The set-and-forget annotation, and the prefix of those that hold a host off.
 pub const REBOOT: &str = "reboot.metal3.io";
@@ -41,6 +42,12 @@ pub fn requests(host: &Host) -> Vec<Request> {
         .iter()
         .filter_map(|(name, value)| request(name, value))
         .collect()
+}
+
+/// Whether it is obeyed in the provisioning state that the host is in, or that the power controller will
+/// give it.
+pub fn is_obeyed(host: &Host, request: &Request) -> bool {
+    request.is_forced || provisioning::is_provisioned(provisioning::state(host).as_deref())
 }
 
 fn request(name: &str, value: &str) -> Option<Request> {

@@ -48,7 +48,7 @@ mod tests;
 mod times;
 
 pub use address::{Address, BadAddress, Endpoint, Vendor};
-pub use annotations::{REBOOT, Request, requests};
+pub use annotations::{REBOOT, Request, is_obeyed, requests};
 pub use bmc::{About, Answer, Class, Command, Cost, Fault, Reading, together};
 pub use config::Config;
 pub use decide::{Action, Decision, Look, StatusWrite, decide};

@@ -1,0 +1,98 @@
+//! What a person can do about a host's power.
+
+use super::asked::asked;
+use super::foretold::{foretold, has_looked};
+use super::{ControllerSeen, HostView, POWER_AS_WANTED, POWER_CONTROL_READY, host_condition};
+use crate::Now;
+use crate::leader::LEASE;
+use crate::power::{Class, reason};
+
+/// What a person does about a reason of the power controller; `None` where nothing is to be done, or
+/// the message says it.
+pub fn next_step(word: &str) -> Option<&'static str> {
+    if let Some(class) = Class::ALL.into_iter().find(|class| class.reason() == word) {
+        return Some(class.next_step());
+    }
+    Some(match word {
+        reason::NO_SECRET => "make the Secret that credentialsName names, in the host's namespace",
+        reason::BAD_SECRET => "give the host's Secret a username and a password",
+        reason::SECRET_FORBIDDEN => {
+            "give the power controller the right to get Secrets in the host's namespace"
+        }
+        reason::INVALID_ADDRESS => "correct the address; docs/hosts.md lists what can be written",
+        reason::NO_BMC => "write spec.bmc.address and spec.bmc.credentialsName",
+        reason::SHARED_BMC => "correct the address of one of the hosts",
+        reason::DETACHED => "remove annotation baremetalhost.metal3.io/detached",
+        reason::POWER_OFF_DISABLED => {
+            "unset spec.disablePowerOff, or fence the host by other means"
+        }
+        reason::OTHER_CONTROLLER => {
+            "leave it to the baremetal-operator; or pause the host for it, or name the namespace by --host-namespaces"
+        }
+        reason::CRD_TOO_OLD => "dogwatch crds --hosts | kubectl apply --server-side -f -",
+        _ => return None,
+    })
+}
+
+/// What can be done, the most likely help first.
+pub(super) fn advice(view: &HostView, now: Now) -> Vec<String> {
+    let mut advice = Vec::new();
+    let host = &view.host;
+    if let Some(because) = foretold(view, now) {
+        advice.extend(next_step(because.reason).map(str::to_owned));
+    } else {
+        for kind in [POWER_CONTROL_READY, POWER_AS_WANTED] {
+            let bad = host_condition(host, kind).filter(|said| said.status != "True");
+            let step = bad.and_then(|said| next_step(&said.reason));
+            let step = step.map(str::to_owned);
+            advice.extend(step.filter(|step| !advice.contains(step)));
+        }
+    }
+    advice.extend(annotations(view));
+    advice.extend(controller(view, now));
+    advice
+}
+
+fn annotations(view: &HostView) -> Vec<String> {
+    let name = &view.host.name;
+    let mut advice = Vec::new();
+    for asked in asked(&view.host) {
+        let key = asked.request.key.as_deref();
+        if asked.request.problem.is_some() {
+            let (annotation, namespace) = (&asked.request.name, &name.namespace);
+            advice.push(format!(
+                "write it as JSON: kubectl annotate -n {namespace} bmh {} --overwrite {annotation}='{{\"mode\":\"hard\"}}'",
+                name.name
+            ));
+        }
+        match key {
+            Some(key) if asked.is_obeyed => advice.push(format!(
+                "it comes back when whoever wrote key {key} removes it; in their place: dogwatch power release {name} --key {key}"
+            )),
+            _ if !asked.is_obeyed => advice.push(format!(
+                "to have {} obeyed in this state: dogwatch power {} {name} --force",
+                asked.request.name,
+                key.map_or_else(|| "cycle".to_owned(), |_| "hold".to_owned())
+            )),
+            Some(_) | None => {}
+        }
+    }
+    advice
+}
+
+/// Nothing happens by itself where nobody leads, or the one who leads does not look after power.
+fn controller(view: &HostView, now: Now) -> Option<String> {
+    let leads = match &view.controller {
+        ControllerSeen::Unknown => return None,
+        ControllerSeen::Nobody => false,
+        ControllerSeen::Leads { renewed, .. } => {
+            renewed.is_none_or(|at| now.since(at) <= LEASE * 2)
+        }
+    };
+    if !leads {
+        let text = "start the controller: dogwatch manifests | kubectl apply --server-side -f -";
+        return Some(text.into());
+    }
+    let text = "see that the controller runs with --components power";
+    (!has_looked(view, now)).then(|| text.into())
+}

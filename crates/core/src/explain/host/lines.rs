@@ -1,0 +1,60 @@
+//! Single lines of an explanation.
+
+use jiff::Timestamp;
+
+use super::asked::Asked;
+use crate::Now;
+use crate::explain::words::{age, due, moment};
+use crate::power::{Done, Host};
+
+pub(super) fn annotation(host: &Host, asked: &Asked) -> String {
+    let request = &asked.request;
+    let mode = if request.is_hard { "hard" } else { "soft" };
+    let what = match &request.key {
+        None => "reboot, once",
+        Some(_) => "off until it is removed",
+    };
+    let by = asked.by.as_ref().map(|by| format!(", {by}"));
+    let problem = request.problem.as_ref();
+    let problem = problem.map(|problem| format!("; its value {problem}, and means soft"));
+    let state = host.status.provisioning.as_deref().unwrap_or("none");
+    let disobeyed = (!asked.is_obeyed).then(|| {
+        format!(
+            "; NOT obeyed: the host is in provisioning state {state}, and it has no \"force\":true"
+        )
+    });
+    let tail = [by, problem, disobeyed];
+    let tail: String = tail.into_iter().flatten().collect();
+    format!("{}: {what}, {mode}{tail}", request.name)
+}
+
+pub(super) fn at_level(host: &Host, level: usize) -> String {
+    if host.levels.len() > 1 {
+        format!(" on level {level}")
+    } else {
+        String::new()
+    }
+}
+
+pub(super) fn past(done: &Done) -> String {
+    let times = match done.attempts {
+        0 | 1 => String::new(),
+        many => format!(", sent {many} times"),
+    };
+    format!(
+        "{} at {} ({}): {} after {}{times}",
+        done.what,
+        moment(done.at),
+        done.why,
+        done.outcome,
+        age(done.took)
+    )
+}
+
+/// How long ago, or that it lies ahead: another machine's clock wrote it.
+pub(super) fn ago(at: Timestamp, now: Now) -> String {
+    if at > now.wall {
+        return due(at, now);
+    }
+    format!("{} ago", age(now.since(at)))
+}

@@ -1,0 +1,115 @@
+//! Hosts for tables.
+
+use std::collections::BTreeMap;
+
+use super::{ControllerSeen, HostView, POWER_AS_WANTED, POWER_CONTROL_READY};
+use crate::condition::Condition;
+use crate::explain::testkit::at;
+use crate::power::{
+    Address, Command, Device, End, Host, HostName, HostStatus, Intention, Level, Owner,
+    PowerStatus, State,
+};
+
+/// A host with one BMC, on since the 10th second, seen so in the 60th.
+pub(super) fn host(name: &str) -> Host {
+    Host {
+        name: HostName::new("metal", name),
+        uid: format!("uid-{name}"),
+        resource_version: "1".into(),
+        deleting: false,
+        annotations: BTreeMap::new(),
+        online: true,
+        externally_provisioned: None,
+        disable_power_off: false,
+        levels: vec![level("redfish://192.0.2.1/redfish/v1/Systems/1")],
+        status: HostStatus {
+            powered_on: Some(true),
+            provisioning: Some("provisioned".into()),
+            last_powered_on: Some(at(10)),
+            pending_reboot_since: None,
+            power: PowerStatus {
+                state: Some(State::On),
+                observed_at: Some(at(60)),
+                ..PowerStatus::default()
+            },
+            conditions: vec![
+                said(
+                    POWER_AS_WANTED,
+                    "True",
+                    "AsWanted",
+                    "on, as spec.online says",
+                ),
+                said(POWER_CONTROL_READY, "True", "Checked", "it answers"),
+            ],
+        },
+    }
+}
+
+pub(super) fn level(address: &str) -> Level {
+    Level {
+        devices: vec![Device {
+            address: Address::parse(address),
+            credentials: "bmc".into(),
+            verify: true,
+        }],
+    }
+}
+
+pub(super) fn said(kind: &str, status: &str, reason: &str, message: &str) -> Condition {
+    Condition {
+        kind: kind.into(),
+        status: status.into(),
+        reason: reason.into(),
+        message: message.into(),
+        last_transition: Some(at(40)),
+        last_heartbeat: None,
+    }
+}
+
+/// The same host, with these annotations.
+pub(super) fn annotated(mut host: Host, annotations: &[(&str, &str)]) -> Host {
+    let pairs = annotations.iter();
+    host.annotations = pairs
+        .map(|(name, value)| ((*name).into(), (*value).into()))
+        .collect();
+    host
+}
+
+/// The host is being told to go off, softly.
+pub(super) fn going_off(mut host: Host) -> Host {
+    host.status.pending_reboot_since = Some(at(30));
+    host.status.power.state = Some(State::PoweringOff);
+    host.status.power.command = Some(Intention {
+        id: "p/1".into(),
+        command: Command::SoftOff,
+        level: 0,
+        target: "t".into(),
+        since: at(30),
+        at: at(30),
+        attempt: 1,
+        before: 0,
+        after_unknown: false,
+        why: "RebootRequested".into(),
+        end: End::Answered { at: at(31) },
+    });
+    host.status.conditions[0] = said(
+        POWER_AS_WANTED,
+        "False",
+        "SoftPowerOff",
+        "asked to shut down; the power is cut in 2m50s",
+    );
+    host
+}
+
+pub(super) fn view(host: Host) -> HostView {
+    HostView {
+        host,
+        owner: Owner::Ours,
+        shared_with: Vec::new(),
+        node: None,
+        controller: ControllerSeen::Leads {
+            holder: "c-1".into(),
+            renewed: Some(at(98)),
+        },
+    }
+}
