@@ -10,6 +10,7 @@
 
 mod abort;
 mod check;
+mod hosts;
 mod names;
 mod on_node;
 mod pause;
@@ -19,6 +20,7 @@ mod unlock;
 mod watch;
 
 pub use abort::{AbortAsked, NodeWatch};
+pub use hosts::{Carried, HostChange, HostChanged, HostFound, HostsFound, HostsWatch};
 pub use pause::PauseChange;
 pub(crate) use read::lease_row;
 pub use request::Requested;
