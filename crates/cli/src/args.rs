@@ -62,6 +62,9 @@ pub fn command(words: &[OsString]) -> clap::Command {
 /// How a kubectl plugin of our name is called.
 const PLUGIN: &str = "kubectl dogwatch";
 
+/// Names Dogwatch's namespace where the command line does not.
+pub const NAMESPACE_VARIABLE: &str = "DOGWATCH_NAMESPACE";
+
 /// Which cluster.
 #[derive(Debug, clap::Args)]
 pub struct Cluster {
@@ -70,7 +73,7 @@ pub struct Cluster {
         long,
         short,
         global = true,
-        env = "DOGWATCH_NAMESPACE",
+        env = NAMESPACE_VARIABLE,
         value_name = "NAME",
         default_value = dogwatch_api::DEFAULT_NAMESPACE
     )]

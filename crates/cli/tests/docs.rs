@@ -17,6 +17,9 @@ const REASONS: &str = include_str!("../../core/src/reboot/reason.rs");
 const HEALER: &str = include_str!("../../../docs/healer.md");
 const HEALERS_REASONS: &str = include_str!("../../core/src/heal/reason.rs");
 
+const HOSTS: &str = include_str!("../../../docs/hosts.md");
+const POWER_REASONS: &str = include_str!("../../core/src/power/reason.rs");
+
 /// The texts in quotes of lines like `pub const NAME: &str = "text";`.
 fn constants(source: &str) -> Vec<&str> {
     source
@@ -50,6 +53,22 @@ fn what_only_the_healer_says_is_on_its_page() {
     let reasons = constants(HEALERS_REASONS);
     assert!(reasons.len() > 10, "{reasons:?}");
     assert_eq!(missing(&reasons, HEALER), [""; 0]);
+}
+
+#[test]
+fn every_reason_of_host_power_is_on_its_page_and_the_page_knows_no_other() {
+    let mut reasons = constants(POWER_REASONS);
+    assert!(reasons.len() > 30, "{reasons:?}");
+    reasons.extend(dogwatch_core::power::Class::ALL.map(dogwatch_core::power::Class::reason));
+    let section = HOSTS.split("## Reasons").nth(1).unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    let told: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+    let differ = |these: &[&str], those: &[&str]| -> Vec<String> {
+        let missing = these.iter().filter(|one| !those.contains(one));
+        missing.map(ToString::to_string).collect()
+    };
+    assert_eq!(differ(&reasons, &told), [""; 0], "not on the page");
+    assert_eq!(differ(&told, &reasons), [""; 0], "on the page only");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `dogwatch check`.
 
+mod hosts;
 mod look;
 
 use std::io::{self, Write};
@@ -18,7 +19,11 @@ use crate::table::printable;
 
 /// What to check.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct CheckArgs {
+    #[command(subcommand)]
+    other: Option<Other>,
+
     #[command(flatten)]
     which: Which,
 
@@ -35,6 +40,13 @@ pub struct CheckArgs {
         default_value = "table"
     )]
     output: Format,
+}
+
+/// What else can be checked. A node of such a name is written node/NAME.
+#[derive(Debug, clap::Subcommand)]
+enum Other {
+    /// Says whether power control of hosts would work now, by asking their BMCs; changes nothing
+    Hosts(hosts::HostsArgs),
 }
 
 /// What one thing came to.
@@ -61,6 +73,9 @@ impl Report {
 
 /// Looks, prints; the exit code tells what blocks from what is clear.
 pub async fn run(cluster: &Cluster, args: &CheckArgs) -> Result<(), Failure> {
+    if let Some(Other::Hosts(args)) = &args.other {
+        return hosts::run(cluster, args).await;
+    }
     if !args.after_restore {
         args.which.chosen()?;
     }

@@ -1,10 +1,14 @@
 //! `dogwatch explain`.
 
+mod host;
+
 use std::io::{self, Write};
 
-use dogwatch_core::explain::{self, CoordinatorSeen, Explanation, View};
+use dogwatch_core::explain::{self, CoordinatorSeen, Line, View};
 use dogwatch_core::name::NodeName;
+use serde::Serialize;
 
+use super::hosts::{Named, is_host, named};
 use crate::args::Cluster;
 use crate::cluster::{Connected, now};
 use crate::exit::Failure;
@@ -15,9 +19,9 @@ use crate::table::printable;
 /// What to explain.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// node/NAME, or NAME
-    #[arg(value_name = "node/NAME", value_parser = node)]
-    node: NodeName,
+    /// node/NAME, NAME, host/NAMESPACE/NAME, or host/NAME with -n NAMESPACE
+    #[arg(value_name = "node/NAME|host/NAMESPACE/NAME", value_parser = subject)]
+    subject: Subject,
 
     /// How it is printed
     #[arg(
@@ -28,6 +32,26 @@ pub struct ExplainArgs {
         default_value = "table"
     )]
     output: Format,
+}
+
+/// What is explained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Subject {
+    Node(NodeName),
+    Host(Named),
+}
+
+/// A host is named by its kind; what has none is a node.
+fn subject(text: &str) -> Result<Subject, String> {
+    if is_host(text) {
+        return named(text).map(Subject::Host);
+    }
+    match node(text) {
+        Err(_) if text.contains('/') && !text.starts_with("no") => Err(format!(
+            "{text:?} is not known here: write node/NAME or host/NAMESPACE/NAME"
+        )),
+        node => node.map(Subject::Node),
+    }
 }
 
 /// `node/NAME`, or the name alone.
@@ -42,16 +66,36 @@ pub fn node(text: &str) -> Result<NodeName, String> {
 
 /// Reads, explains, prints.
 pub async fn run(cluster: &Cluster, args: &ExplainArgs) -> Result<(), Failure> {
-    let connected = Connected::to(cluster).await?;
-    let view = look(&connected, &args.node).await?;
-    let Some(explanation) = explain::explain(&view, now()) else {
-        return Err(connected.no_such_node(&args.node).await);
+    let node = match &args.subject {
+        Subject::Host(host) => return host::run(cluster, host, args.output).await,
+        Subject::Node(node) => node,
     };
+    let connected = Connected::to(cluster).await?;
+    let view = look(&connected, node).await?;
+    let Some(explanation) = explain::explain(&view, now()) else {
+        return Err(connected.no_such_node(node).await);
+    };
+    let told = Told {
+        summary: &explanation.summary,
+        chain: &explanation.chain,
+        advice: &explanation.advice,
+    };
+    print(&explanation, &told, args.output)
+}
+
+/// What both kinds of explanation have.
+struct Told<'a> {
+    summary: &'a str,
+    chain: &'a [Line],
+    advice: &'a [String],
+}
+
+fn print(whole: &impl Serialize, told: &Told<'_>, format: Format) -> Result<(), Failure> {
     let mut out = output::stdout();
-    match args.output {
-        Format::Json => output::json(&mut out, &explanation)?,
-        Format::Yaml => output::yaml(&mut out, &explanation)?,
-        Format::Table | Format::Wide => write(&mut out, &explanation, Paint::of_stdout())?,
+    match format {
+        Format::Json => output::json(&mut out, whole)?,
+        Format::Yaml => output::yaml(&mut out, whole)?,
+        Format::Table | Format::Wide => write(&mut out, told, Paint::of_stdout())?,
     }
     Ok(out.flush()?)
 }
@@ -81,16 +125,16 @@ fn without(what: &str, error: &dogwatch_k8s::Error) {
     eprintln!("dogwatch: explained without {what}: {}", error.in_words());
 }
 
-fn write(out: &mut impl Write, explanation: &Explanation, paint: Paint) -> io::Result<()> {
+fn write(out: &mut impl Write, told: &Told<'_>, paint: Paint) -> io::Result<()> {
     writeln!(
         out,
         "{}",
-        paint.paint(Colour::Bold, &printable(&explanation.summary))
+        paint.paint(Colour::Bold, &printable(told.summary))
     )?;
-    let topics = explanation.chain.iter().map(|line| line.topic.as_str());
+    let topics = told.chain.iter().map(|line| line.topic.as_str());
     let width = topics.map(str::len).max().unwrap_or(0);
     let mut before = "";
-    for line in &explanation.chain {
+    for line in told.chain {
         // The same topic again needs no second name.
         let topic = if line.topic.as_str() == before {
             ""
@@ -106,10 +150,10 @@ fn write(out: &mut impl Write, explanation: &Explanation, paint: Paint) -> io::R
             printable(&line.text)
         )?;
     }
-    if !explanation.advice.is_empty() {
+    if !told.advice.is_empty() {
         writeln!(out, "{}", paint.paint(Colour::Bold, "what you can do"))?;
     }
-    for advice in &explanation.advice {
+    for advice in told.advice {
         writeln!(out, "  → {}", printable(advice))?;
     }
     Ok(())
@@ -118,19 +162,30 @@ fn write(out: &mut impl Write, explanation: &Explanation, paint: Paint) -> io::R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dogwatch_core::explain::{Line, Topic};
+    use dogwatch_core::explain::Topic;
 
     #[test]
     fn a_node_is_named_with_or_without_its_kind() {
         for text in ["n1", "node/n1", "nodes/n1", "no/n1"] {
             assert_eq!(node(text).unwrap().as_str(), "n1", "{text}");
         }
-        assert!(
-            node("host/metal/h1")
-                .unwrap_err()
-                .contains("write node/NAME")
-        );
         assert!(node("node/").is_err());
+    }
+
+    #[test]
+    fn what_is_explained_is_a_node_unless_its_kind_says_host() {
+        let host = named("metal/h1").unwrap();
+        for text in ["host/metal/h1", "bmh/metal/h1", "baremetalhost/metal/h1"] {
+            assert_eq!(subject(text), Ok(Subject::Host(host.clone())), "{text}");
+        }
+        let alone = Ok(Subject::Host(named("h1").unwrap()));
+        assert_eq!(subject("host/h1"), alone);
+        let node = Ok(Subject::Node(NodeName::new("h1").unwrap()));
+        assert_eq!((subject("h1"), subject("node/h1")), (node.clone(), node));
+        for text in ["pod/a", "metal/h1", "host/a/b/c"] {
+            let said = subject(text).unwrap_err();
+            assert!(said.contains("NAMESPACE/NAME"), "{said}");
+        }
     }
 
     #[test]
@@ -149,18 +204,18 @@ mod tests {
             topic,
             text: text.into(),
         };
-        let explanation = Explanation {
-            node: "n1".into(),
-            summary: "n1: waiting for 3m: LockHeldByOther".into(),
-            chain: vec![
-                line(Topic::Asked, "request by ann"),
-                line(Topic::Lock, "dogwatch-default-0 is held"),
-                line(Topic::Lock, "dogwatch-default-1 is held"),
-            ],
-            advice: vec!["wait\u{7}".into()],
+        let chain = [
+            line(Topic::Asked, "request by ann"),
+            line(Topic::Lock, "dogwatch-default-0 is held"),
+            line(Topic::Lock, "dogwatch-default-1 is held"),
+        ];
+        let told = Told {
+            summary: "n1: waiting for 3m: LockHeldByOther",
+            chain: &chain,
+            advice: &["wait\u{7}".into()],
         };
         let mut out = Vec::new();
-        write(&mut out, &explanation, Paint::off()).unwrap();
+        write(&mut out, &told, Paint::off()).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "n1: waiting for 3m: LockHeldByOther\n  \

@@ -7,10 +7,12 @@ mod controller;
 mod crds;
 mod demo;
 mod explain;
+mod hosts;
 mod manifests;
 mod migrate;
 mod nodes;
 mod pause;
+mod power;
 mod reboot;
 mod rollout_restart;
 mod simulate;
@@ -25,14 +27,17 @@ use crate::exit::Failure;
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Shows every node and every lock: who holds, who waits, and for what
+    /// Shows every node, lock and host: who holds, who waits, and for what
     Status(status::StatusArgs),
-    /// Explains why a node stands where it stands, and what can be done
+    /// Explains why a node or a host stands where it stands, and what can be done
     Explain(explain::ExplainArgs),
     /// Asks for nodes to be rebooted, each in its turn
     Reboot(reboot::RebootArgs),
     /// Restarts whatever controls pods, and waits until the new pods are ready
     RolloutRestart(rollout_restart::RolloutRestartArgs),
+    /// Switches a host on or off, reboots it, or holds it off, through its BareMetalHost
+    #[command(subcommand)]
+    Power(power::Power),
     /// Stops a reboot: undoes it, frees its lock, and waits until that is done
     Abort(abort::AbortArgs),
     /// Pauses policies: nothing begins, and a drain under way is undone
@@ -74,6 +79,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         Command::Resume(args) => pause::resume::run(&cluster, &args).await,
         Command::Unlock(args) => unlock::run(&cluster, &args).await,
         Command::Check(args) => check::run(&cluster, &args).await,
+        Command::Power(power) => power::run(&cluster, &power).await,
         Command::Demo(args) => demo::run(&args).await,
         Command::Simulate(args) => simulate::run(&args),
         Command::Crds(args) => crds::run(&args),

@@ -1,6 +1,8 @@
 //! `dogwatch status`.
 
-mod rows;
+pub mod hosts;
+pub mod rows;
+mod sight;
 mod watch;
 
 use std::io::Write as _;
@@ -17,9 +19,13 @@ use crate::paint::Paint;
 /// What to show.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// Only this: nodes, locks or policies; all of them where it is not given
+    /// Only this: nodes, locks, policies or hosts; all of them where it is not given
     #[arg(value_enum, value_name = "WHAT")]
     what: Option<What>,
+
+    /// The hosts of all namespaces, which is so where -n does not name one
+    #[arg(long, short = 'A', conflicts_with = "namespace")]
+    all_namespaces: bool,
 
     /// How it is printed
     #[arg(
@@ -45,38 +51,79 @@ pub enum What {
     Locks,
     /// The RebootPolicies
     Policies,
+    /// The BareMetalHosts, of the namespace that -n names
+    Hosts,
+}
+
+/// What is to be shown.
+pub struct Scope {
+    /// Only this.
+    what: Option<What>,
+    /// The hosts of this namespace only.
+    namespace: Option<String>,
+}
+
+impl Scope {
+    fn new(cluster: &Cluster, what: Option<What>) -> Self {
+        // Without a part, `-n` is Dogwatch's own namespace, where the locks are.
+        let is_hosts = what == Some(What::Hosts) && cluster.namespace_given;
+        Self {
+            what,
+            namespace: is_hosts.then(|| cluster.namespace.clone()),
+        }
+    }
+
+    fn wants(&self, part: What) -> bool {
+        self.what.is_none_or(|what| what == part)
+    }
+
+    /// Whether Nodes and Leases are needed at all.
+    fn wants_fleet(&self) -> bool {
+        self.what != Some(What::Hosts)
+    }
 }
 
 /// Reads and prints; with `--watch` for ever.
 pub async fn run(cluster: &Cluster, args: &StatusArgs) -> Result<(), Failure> {
-    let connected = Connected::to(cluster).await?;
+    let scope = Scope::new(cluster, args.what);
+    let connected = if scope.wants_fleet() {
+        Connected::to(cluster).await?
+    } else {
+        super::hosts::connect(cluster).await?
+    };
     if args.watch {
-        return watch::run(&connected, args.output, args.what).await;
+        return watch::run(&connected, args.output, scope).await;
     }
-    let fleet = connected
-        .fleet
-        .read()
-        .await
-        .map_err(|error| connected.failed("list Nodes and Leases", &error))?;
-    let status = only(explain::status(&fleet, now()), args.what);
-    if let Some(missing) = missing(&fleet, args.what) {
-        eprintln!("dogwatch: {missing}");
-    }
+    let status = read(&connected, &scope).await?;
     let mut out = output::stdout();
     print(&mut out, &status, args.output, Paint::of_stdout())?;
     Ok(out.flush()?)
 }
 
+async fn read(connected: &Connected, scope: &Scope) -> Result<Status, Failure> {
+    let mut fleet = Fleet::default();
+    if scope.wants_fleet() {
+        let read = connected.fleet.read().await;
+        fleet = read.map_err(|error| connected.failed("list Nodes and Leases", &error))?;
+        if let Some(missing) = missing(&fleet, scope.what) {
+            eprintln!("dogwatch: {missing}");
+        }
+    }
+    Ok(Status {
+        hosts: hosts::read(connected, scope).await?,
+        ..only(explain::status(&fleet, now()), scope)
+    })
+}
+
 /// The status with that part only.
-fn only(mut status: Status, what: Option<What>) -> Status {
-    let wanted = |part| what.is_none_or(|what| what == part);
-    if !wanted(What::Nodes) {
+fn only(mut status: Status, scope: &Scope) -> Status {
+    if !scope.wants(What::Nodes) {
         status.nodes.clear();
     }
-    if !wanted(What::Locks) {
+    if !scope.wants(What::Locks) {
         status.locks.clear();
     }
-    if !wanted(What::Policies) {
+    if !scope.wants(What::Policies) {
         status.policies.clear();
     }
     status

@@ -7,7 +7,10 @@
 mod abort;
 mod bad_input;
 mod check;
+mod check_hosts;
+mod hosts;
 mod pause;
+mod power;
 mod reboot;
 mod stage;
 mod unlock;
@@ -279,7 +282,7 @@ fn a_context_that_is_not_there_is_named() {
 fn a_wrong_command_line_ends_with_2() {
     let home = tempfile::tempdir().unwrap();
     for args in [
-        &["explain", "host/a/b"][..],
+        &["explain", "pod/a"][..],
         &["reboot"],
         &["status", "--no-such-flag"],
         &["reboot", "n1", "--not-before", "soon"],

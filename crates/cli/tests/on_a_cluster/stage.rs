@@ -266,6 +266,12 @@ impl Stage {
         self.send(&request(Method::POST, path, object));
     }
 
+    /// Deletes an object at once.
+    pub fn delete(&self, path: &str) {
+        let at_once = json!({ "gracePeriodSeconds": 0 });
+        self.send(&request(Method::DELETE, path, &at_once));
+    }
+
     fn send(&self, request: &Request) -> Value {
         let Reply::Response(response) = self.server.handle(request) else {
             panic!("{} is no watch", request.path);

@@ -1,5 +1,6 @@
 //! From the status to tables.
 
+mod hosts;
 mod policies;
 
 use std::io::{self, Write};
@@ -7,6 +8,7 @@ use std::io::{self, Write};
 use dogwatch_core::Now;
 use dogwatch_core::explain::{LockRow, NodeRow, Status, age, moment};
 
+pub use hosts::{host_identity, hosts};
 use policies::policies;
 pub use policies::policy_identity;
 
@@ -34,6 +36,8 @@ pub struct Tables {
     locks: Table,
     /// The policies.
     pub policies: Table,
+    /// The hosts.
+    pub hosts: Table,
 }
 
 impl Tables {
@@ -44,13 +48,14 @@ impl Tables {
             nodes: nodes(&status.nodes, wide, now),
             locks: locks(&status.locks, now),
             policies: policies(&status.policies, wide, now),
+            hosts: hosts(&status.hosts, wide, now),
         }
     }
 
-    /// The nodes; below them the locks and the policies, if there are any. With none of all, the
+    /// The nodes; below them the locks, the policies and the hosts, if there are any. With none of all, the
     /// head of the nodes' table.
     pub fn write(&self, out: &mut impl Write, paint: Paint) -> io::Result<()> {
-        let others = [&self.locks, &self.policies];
+        let others = [&self.locks, &self.policies, &self.hosts];
         let mut tables: Vec<&Table> = others
             .into_iter()
             .filter(|table| !table.rows.is_empty())
@@ -242,6 +247,7 @@ mod tests {
                 given_back: 0,
             }],
             policies: Vec::new(),
+            hosts: Vec::new(),
         }
     }
 

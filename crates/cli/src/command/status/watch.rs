@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write};
 use std::time::Duration;
 
-use dogwatch_core::explain::{self, Status};
+use dogwatch_core::explain::Status;
+use dogwatch_k8s::Kind;
 use tokio::time::Instant;
 
-use super::rows::{Tables, drawn, identity, policy_identity};
-use super::{What, only};
+use super::Scope;
+use super::rows::{Tables, drawn, host_identity, identity, policy_identity};
+use super::sight::Sight;
 use crate::cluster::{Connected, now};
+use crate::command::hosts::no_kind;
 use crate::exit::Failure;
 use crate::output::{self, Format};
 use crate::paint::{Colour, Paint};
@@ -20,28 +23,35 @@ const TOGETHER: Duration = Duration::from_millis(100);
 const TICK: Duration = Duration::from_secs(1);
 
 /// Shows every change, until it is ended from outside.
-pub async fn run(connected: &Connected, format: Format, what: Option<What>) -> Result<(), Failure> {
-    let mut fleet = connected.fleet.watch();
+pub async fn run(connected: &Connected, format: Format, scope: Scope) -> Result<(), Failure> {
+    let is_hosts_only = !scope.wants_fleet();
+    let mut sight = Sight::new(connected, scope);
     let mut screen = Screen::new(format);
     let mut due: Option<Instant> = None;
     loop {
         tokio::select! {
-            changed = fleet.changed() => match changed {
+            changed = sight.changed() => match changed {
                 Ok(()) => due = Some(due.unwrap_or_else(|| Instant::now() + TOGETHER)),
+                Err((_, error)) if is_no_kind(is_hosts_only, &error) => return Err(no_kind()),
                 // Refused now is refused in a minute. Away is not gone: the watch goes on.
-                Err(error) if screen.is_empty() || error.kind() == dogwatch_k8s::Kind::Forbidden => {
-                    return Err(connected.failed("watch Nodes and Leases", &error));
+                Err((what, error)) if screen.is_empty() || error.kind() == Kind::Forbidden => {
+                    return Err(connected.failed(what, &error));
                 }
-                Err(error) => eprintln!("dogwatch: {}; trying again", error.in_words()),
+                Err((_, error)) => eprintln!("dogwatch: {}; trying again", error.in_words()),
             },
             () = at(due) => {
                 due = screen.ticks().then(|| Instant::now() + TICK);
-                if let Some(fleet) = fleet.fleet() {
-                    screen.show(&only(explain::status(&fleet, now()), what))?;
+                if let Some(status) = sight.status(connected).await {
+                    screen.show(&status)?;
                 }
             }
         }
     }
+}
+
+/// A kind that is not installed is answered 404 for ever.
+fn is_no_kind(is_hosts_only: bool, error: &dogwatch_k8s::Error) -> bool {
+    is_hosts_only && error.kind() == Kind::NotFound
 }
 
 async fn at(due: Option<Instant>) {
@@ -60,6 +70,7 @@ struct Screen {
     shown: Option<Status>,
     rows: BTreeMap<String, String>,
     policies: BTreeMap<String, String>,
+    hosts: BTreeMap<String, String>,
 }
 
 impl Screen {
@@ -72,6 +83,7 @@ impl Screen {
             shown: None,
             rows: BTreeMap::new(),
             policies: BTreeMap::new(),
+            hosts: BTreeMap::new(),
         }
     }
 
@@ -143,8 +155,26 @@ impl Screen {
                 .map(|(_, cells)| cells);
             tables.policies.write_rows(out, changed, self.paint)?;
         }
+        let hosts = status.hosts.iter();
+        let hosts: BTreeMap<String, String> = hosts
+            .map(|row| {
+                (
+                    format!("{}/{}", row.namespace, row.name),
+                    host_identity(row),
+                )
+            })
+            .collect();
+        if self.shown.is_some() {
+            let changed = |identity: &String| !self.hosts.values().any(|other| other == identity);
+            let pairs = status.hosts.iter().zip(&tables.hosts.rows);
+            let changed = pairs
+                .filter(|(row, _)| changed(&host_identity(row)))
+                .map(|(_, cells)| cells);
+            tables.hosts.write_rows(out, changed, self.paint)?;
+        }
         self.rows = rows;
         self.policies = policies;
+        self.hosts = hosts;
         Ok(())
     }
 }
@@ -174,6 +204,7 @@ mod tests {
             nodes: phases.iter().map(row).collect(),
             locks: Vec::new(),
             policies: Vec::new(),
+            hosts: Vec::new(),
         }
     }
 

@@ -1,0 +1,86 @@
+//! What a watched status sees.
+
+use dogwatch_core::explain::{self, Fleet, Status};
+use dogwatch_k8s::fleet::{Carried, FleetWatch, HostsWatch};
+use dogwatch_k8s::{Error, Kind};
+
+use super::{Scope, What, hosts, only};
+use crate::cluster::{Connected, now};
+
+/// The watches that the scope needs.
+pub struct Sight {
+    scope: Scope,
+    fleet: Option<FleetWatch>,
+    hosts: Option<HostsWatch>,
+    /// Which Node runs on which host, as it was when the first hosts were seen.
+    carried: Option<Carried>,
+}
+
+impl Sight {
+    /// Nothing is sent yet.
+    pub fn new(connected: &Connected, scope: Scope) -> Self {
+        let namespace = scope.namespace.as_deref();
+        Self {
+            fleet: scope.wants_fleet().then(|| connected.fleet.watch()),
+            hosts: scope
+                .wants(What::Hosts)
+                .then(|| connected.fleet.watch_hosts(namespace, None)),
+            carried: None,
+            scope,
+        }
+    }
+
+    /// Waits for a change, or for trouble: what could not be done, and why.
+    pub async fn changed(&mut self) -> Result<(), (&'static str, Error)> {
+        let beside = self.fleet.is_some();
+        tokio::select! {
+            changed = fleet_changed(self.fleet.as_mut()) => {
+                changed.map_err(|error| ("watch Nodes and Leases", error))
+            }
+            changed = hosts_changed(self.hosts.as_mut()) => match changed {
+                // Beside Nodes and locks they are left out where they cannot be had.
+                Err(error) if beside && is_for_good(&error) => {
+                    self.hosts = None;
+                    Ok(())
+                }
+                changed => changed.map_err(|error| ("watch BareMetalHosts", error)),
+            },
+        }
+    }
+
+    /// What is to be shown; `None` until everything has come.
+    pub async fn status(&mut self, connected: &Connected) -> Option<Status> {
+        let fleet = match &self.fleet {
+            Some(watch) => watch.fleet()?,
+            None => Fleet::default(),
+        };
+        let mut status = only(explain::status(&fleet, now()), &self.scope);
+        if let Some(watch) = &self.hosts {
+            let seen = watch.hosts()?;
+            if self.carried.is_none() && !seen.is_empty() {
+                self.carried = Some(hosts::carried(connected).await);
+            }
+            let carried = self.carried.as_ref();
+            status.hosts = hosts::rows(seen.values(), carried.unwrap_or(&Carried::default()));
+        }
+        Some(status)
+    }
+}
+
+fn is_for_good(error: &Error) -> bool {
+    matches!(error.kind(), Kind::NotFound | Kind::Forbidden)
+}
+
+async fn fleet_changed(watch: Option<&mut FleetWatch>) -> Result<(), Error> {
+    match watch {
+        Some(watch) => watch.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn hosts_changed(watch: Option<&mut HostsWatch>) -> Result<(), Error> {
+    match watch {
+        Some(watch) => watch.changed().await,
+        None => std::future::pending().await,
+    }
+}
