@@ -208,6 +208,52 @@ async fn where_nothing_that_is_written_stays_nothing_is_commanded() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_power_off_waits_for_no_poll_of_its_own_host() {
+    let world = World::new();
+    let name = world.add("h0");
+    let _process = world.process("first");
+    let asked = |world: &World| {
+        let calls = &world.lock().calls;
+        calls.iter().filter(|call| *call == "h0 is read").count()
+    };
+    world.until("it is read", |world| asked(world) == 1).await;
+    world.change_machine(&name, |machine| machine.hangs = true);
+    world.until("a poll hangs", |world| asked(world) == 2).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    world.change_machine(&name, |machine| machine.hangs = false);
+    let begun = world.clock.now().mono;
+    world.annotate(&name, KEY, HARD);
+    world
+        .until("off is confirmed", |world| {
+            world.host(&name).status.power.off_confirmed_at.is_some()
+        })
+        .await;
+    let took = world.clock.now().mono.saturating_sub(begun);
+    let expected = world.config.confirm + Duration::from_millis(250);
+    assert!(took < expected, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_command_is_begun_that_the_lead_may_not_outlast() {
+    let world = World::new();
+    let name = world.add("h0");
+    let process = world.process("first");
+    world
+        .until("it is read", |world| world.machine(&name).reads > 0)
+        .await;
+    process.terms.send_replace(Some(world.term(6)));
+    world.annotate(&name, KEY, HARD);
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    let machine = world.machine(&name);
+    assert!(machine.commands.is_empty(), "{machine:?}");
+    assert_eq!(world.host(&name).status.power.command, None);
+    process.terms.send_replace(Some(world.term(9)));
+    world
+        .until("it is off", |world| !world.machine(&name).is_on)
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_has_lost_the_lead_sends_nothing_more() {
     let world = World::new();
     let name = world.add("h0");

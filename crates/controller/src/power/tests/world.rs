@@ -238,6 +238,18 @@ impl World {
         }
     }
 
+    /// A lead that lasts so many seconds from now.
+    pub(super) fn term(&self, seconds: u64) -> Term {
+        let (now, lasts) = (self.clock.now(), Duration::from_secs(seconds));
+        Term {
+            number: 1,
+            until: Now {
+                wall: now.plus(lasts),
+                mono: now.mono + lasts,
+            },
+        }
+    }
+
     fn connect(&self) -> Connect {
         let world = self.clone();
         Arc::new(move |address: &Address, _: &Credentials, _| {
