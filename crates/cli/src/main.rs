@@ -2,7 +2,8 @@
 //!
 //! **For:** to see what Dogwatch does on a cluster and why, to ask for reboots, and to try it all
 //! without a cluster.
-//! **May touch:** the terminal; the API server through [`dogwatch_k8s`], as the kubeconfig's user.
+//! **May touch:** the terminal; the API server through [`dogwatch_k8s`], as the kubeconfig's user; BMCs
+//! through [`dogwatch_bmc`], to read them (`check hosts`).
 //! **Promises:** what is printed for programs (`-o json|yaml`, the exit code) is documented and
 //! changes only with an entry in the changelog; an error says in one sentence what is wrong, and
 //! what to do next.

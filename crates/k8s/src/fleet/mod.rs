@@ -1,9 +1,10 @@
 //! The whole fleet, for people: every Node, every slot, and what is on one node.
 //!
 //! **For:** what a person types: `dogwatch status`, `explain`, `check`, `reboot`, `abort`, `pause`,
-//! `resume` and `unlock`.
-//! **May touch:** reads of Nodes, Leases, policies, pods, DaemonSets, namespaces and budgets; two
-//! annotations of a Node, `spec.paused` of a policy, the holder of a Lease, Events.
+//! `resume`, `unlock` and `power`.
+//! **May touch:** reads of Nodes, Leases, policies, pods, DaemonSets, namespaces, budgets and hosts; two
+//! annotations of a Node, `spec.online` and the reboot annotations of a host, `spec.paused` of a policy,
+//! the holder of a Lease, Events.
 //! **Promises:** what it shows is made by the same functions that the coordinator sees by; every
 //! write holds only for the object as it was judged; a lock that is broken is told by an Event
 //! first.

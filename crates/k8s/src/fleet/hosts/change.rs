@@ -140,3 +140,42 @@ fn body(host: &Host, change: &HostChange) -> Value {
     }
     body
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::convert;
+
+    #[test]
+    fn each_change_relies_on_the_host_as_it_was_judged_and_touches_one_thing() {
+        let object = json!({
+            "metadata": { "namespace": "metal", "name": "h1", "uid": "u", "resourceVersion": "7" },
+            "spec": { "online": true },
+        });
+        let host = convert(&serde_json::from_value(object).unwrap());
+        let name = || "reboot.metal3.io/k".to_owned();
+        let value = String::from("v");
+        let metadata = json!({ "uid": "u", "resourceVersion": "7" });
+        let with = |annotation: Value| {
+            let mut metadata = metadata.clone();
+            metadata["annotations"] = json!({ "reboot.metal3.io/k": annotation });
+            json!({ "metadata": metadata })
+        };
+        for (change, expected) in [
+            (
+                HostChange::Online(false),
+                json!({ "metadata": metadata, "spec": { "online": false } }),
+            ),
+            (
+                HostChange::Annotate {
+                    name: name(),
+                    value,
+                },
+                with(json!("v")),
+            ),
+            (HostChange::Remove { name: name() }, with(Value::Null)),
+        ] {
+            assert_eq!(body(&host, &change), expected);
+        }
+    }
+}
