@@ -23,6 +23,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// the outlets of a PDU); the host itself sends one command, one poll and one urgent reading at a time.
 const PER_BMC: usize = 4;
 
+/// How many Secrets are read at a time for nothing that presses: a leader that begins with 10,000 hosts
+/// reads 10,000, and whoever is held off must not wait for them.
+const SECRETS: usize = 16;
+
 /// What a call is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Errand {
@@ -41,6 +45,7 @@ struct Shared {
     urgent: Lane,
     routine: Lane,
     bmcs: Mutex<BTreeMap<String, Weak<Bmc>>>,
+    secrets: Arc<Semaphore>,
 }
 
 /// One BMC as others may share it.
@@ -85,6 +90,7 @@ impl Lanes {
                 processes: Queues::new(max.div_ceil(4), max.div_ceil(16)),
             },
             bmcs: Mutex::default(),
+            secrets: Arc::new(Semaphore::new(SECRETS)),
         }))
     }
 
@@ -100,6 +106,14 @@ impl Lanes {
         let bmc = Arc::new(Bmc::new(name));
         bmcs.insert(name.to_owned(), Arc::downgrade(&bmc));
         bmc
+    }
+
+    /// Waits for its turn to read Secrets; what presses needs none.
+    pub(super) async fn secrets(&self, errand: Errand) -> Option<OwnedSemaphorePermit> {
+        match errand {
+            Errand::Urgent => None,
+            Errand::Routine => Some(take(&self.0.secrets).await),
+        }
     }
 
     /// Waits for a place to speak to these BMCs together.
@@ -248,6 +262,15 @@ mod tests {
         assert!(now(&lanes, &[Arc::clone(&pdu)], Errand::Urgent).is_none());
         places.pop();
         assert!(now(&lanes, &[pdu], Errand::Urgent).is_some());
+    }
+
+    #[test]
+    fn secrets_of_hosts_at_rest_are_read_in_turn_and_those_of_others_at_once() {
+        let lanes = lanes(1);
+        let turn = |errand| lanes.secrets(errand).now_or_never();
+        let turns: Vec<_> = (0..=SECRETS).map(|_| turn(Errand::Routine)).collect();
+        assert!(turns[SECRETS - 1].is_some() && turns[SECRETS].is_none());
+        assert!(turn(Errand::Urgent).is_some());
     }
 
     #[test]

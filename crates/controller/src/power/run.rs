@@ -122,12 +122,17 @@ impl Power {
     pub(super) async fn run(mut self, mut news: BoxStream<'static, News>) {
         let stop = self.means.stop.clone();
         let leadership = self.means.leadership.clone();
+        let heart = self.means.board.heart("power control");
         loop {
+            heart.sleeping(None);
             tokio::select! {
                 biased;
                 () = stop.told() => break,
                 lead = lead_changes(&leadership, &mut self.keepers) => self.lead(&lead),
-                Some(news) = news.next() => self.take(news),
+                Some(news) = news.next() => {
+                    heart.working("telling each host's keeper");
+                    self.take(news);
+                }
             }
         }
         if let Some((_, keepers)) = self.keepers.take() {

@@ -1,19 +1,17 @@
-//! What a decision asks for is begun: looks beside one another, one action at a time.
+//! What a decision asks to be done is begun, one action at a time.
 
 use std::time::Duration;
 
 use dogwatch_core::Now;
-use dogwatch_core::condition::{self, Condition, Observation, Status, Write};
 use dogwatch_core::decision::Event;
-use dogwatch_core::power::{
-    Action, Config, Decision, End, Host, Intention, Look, Owner, StatusWrite,
-};
+use dogwatch_core::power::{Action, Config, Decision, End, Host, Intention, StatusWrite};
 use futures::FutureExt as _;
-use tracing::info;
+use tracing::{debug, info};
 
 use super::super::call;
 use super::super::lanes::Errand;
 use super::Keeper;
+use super::conditions::to_write;
 use super::work::{self, Done, StatusJob};
 
 /// What of the lead is left when a command's deadline comes: for the answer's way, and for a clock
@@ -21,8 +19,6 @@ use super::work::{self, Done, StatusJob};
 const MARGIN: Duration = Duration::from_millis(1500);
 /// A command is not begun with less time than this, unless `--bmc-timeout` is less.
 const LEAST: Duration = Duration::from_secs(5);
-/// The condition that is no news while it is false.
-const HELD_OFF: &str = "HeldOff";
 /// How soon it is tried again what the lead is too short for; it is renewed every three seconds.
 const LEAD_AGAIN: Duration = Duration::from_millis(250);
 
@@ -36,79 +32,6 @@ impl Keeper {
             }
         }
         self.act(decision, now);
-    }
-
-    fn look(&mut self, look: &Look) {
-        match look {
-            Look::Read { level, is_urgent } => self.read(*level, *is_urgent),
-            Look::Check { level } => {
-                if !self.under_way.secrets && self.under_way.checks.insert(*level) {
-                    self.read_secrets(Some(*level));
-                }
-            }
-        }
-    }
-
-    /// At most one poll and one urgent reading of a level at a time: what is urgent waits for no poll.
-    fn read(&mut self, number: usize, is_urgent: bool) {
-        let way = &self.under_way;
-        let is_read = way.urgent.contains(&number) || !is_urgent && way.polls.contains(&number);
-        let Some(level) = self.links.open(number).filter(|_| !is_read) else {
-            return;
-        };
-        let (errand, under_way) = if is_urgent {
-            (Errand::Urgent, &mut self.under_way.urgent)
-        } else {
-            (Errand::Routine, &mut self.under_way.polls)
-        };
-        under_way.insert(number);
-        let (services, epoch) = (self.services.clone(), self.epoch);
-        let job = async move {
-            let within = services.config.call;
-            let level = (number, level);
-            let read = call::read(&services, level, errand, within).await;
-            Done::Read {
-                read,
-                is_urgent,
-                epoch,
-            }
-        };
-        self.jobs.push(job.boxed());
-    }
-
-    /// What is lacking is looked for again and again.
-    fn fetch_secrets(&mut self, now: Now) {
-        let is_ours = self.spot.lock().seen.owner == Owner::Ours;
-        let is_lacking = is_ours && self.links.lacks_something();
-        if is_lacking && !self.under_way.secrets && !self.secrets.waits(now.mono) {
-            self.read_secrets(None);
-        }
-    }
-
-    pub(super) fn read_secrets(&mut self, check: Option<usize>) {
-        self.under_way.secrets = true;
-        let namespace = self.spot.lock().seen.host.name.namespace.clone();
-        let names = self.links.secrets();
-        let job = work::secrets(self.services.clone(), namespace, names, check);
-        self.jobs.push(job.boxed());
-    }
-
-    pub(super) fn check(&mut self, number: usize) {
-        let Some(level) = self.links.open(number) else {
-            self.under_way.checks.remove(&number);
-            return;
-        };
-        let (services, epoch) = (self.services.clone(), self.epoch);
-        let job = async move {
-            let within = services.config.call;
-            let found = call::check(&services, level, within).await;
-            Done::Checked {
-                level: number,
-                found,
-                epoch,
-            }
-        };
-        self.jobs.push(job.boxed());
     }
 
     fn act(&mut self, decision: &Decision, now: Now) {
@@ -260,7 +183,11 @@ impl Keeper {
         let wanted = &decision.report.conditions;
         let conditions = to_write(&host.status.conditions, wanted, now);
         let because = &decision.because;
-        info!(host = %host.name, reason = because.reason, why = because.message, for_what = write.why, "writes a host's status");
+        if intention.is_some() {
+            info!(host = %host.name, reason = because.reason, why = because.message, "writes what it is about to command");
+        } else {
+            debug!(host = %host.name, reason = because.reason, why = because.message, "writes a host's status");
+        }
         let job = StatusJob {
             services: self.services.clone(),
             host,
@@ -324,48 +251,5 @@ impl Keeper {
         let host: Host = self.spot.lock().seen.host.clone();
         let job = work::say(self.services.clone(), host, events);
         self.jobs.push(job.boxed());
-    }
-}
-
-/// Which conditions to write. Those that are good when they are true are written when they are false
-/// from the beginning as well: a host that cannot be controlled must not look like one that was not
-/// looked at.
-fn to_write(standing: &[Condition], wanted: &[Observation], now: Now) -> Vec<Write> {
-    let mut writes = condition::to_write(standing, wanted, now);
-    let is_there = |kind: &str| standing.iter().any(|there| there.kind == kind);
-    let never_true = wanted.iter().filter(|observation| {
-        let is_false = observation.status == Status::False;
-        is_false && observation.kind != HELD_OFF && !is_there(observation.kind)
-    });
-    writes.extend(never_true.map(|observation| Write {
-        observation: observation.clone(),
-        last_transition: now.wall,
-    }));
-    writes
-}
-
-#[cfg(test)]
-mod tests {
-    use jiff::Timestamp;
-
-    use super::*;
-
-    #[test]
-    fn what_never_was_true_is_said_to_be_false_but_nobody_hears_that_nothing_is_held() {
-        let now = Now {
-            wall: Timestamp::UNIX_EPOCH,
-            mono: Duration::ZERO,
-        };
-        let observed = |kind| Observation {
-            kind,
-            status: Status::False,
-            reason: "Because".into(),
-            message: String::new(),
-            heartbeat: false,
-        };
-        let wanted = ["PowerControlReady", "PowerAsWanted", "HeldOff"].map(observed);
-        let writes = to_write(&[], &wanted, now);
-        let kinds: Vec<&str> = writes.iter().map(|write| write.observation.kind).collect();
-        assert_eq!(kinds, ["PowerControlReady", "PowerAsWanted"]);
     }
 }

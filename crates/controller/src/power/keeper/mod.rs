@@ -8,6 +8,8 @@
 //! - Whatever this process remembers of the host ends with its lead.
 
 mod act;
+mod conditions;
+mod look;
 mod pace;
 mod take;
 mod work;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use dogwatch_core::decision::{Event, Severity};
 use dogwatch_core::power::{Access, Answer, Class, Fault, Host, Read, reason};
 use futures::FutureExt as _;
 use tracing::{error, info, warn};
@@ -108,12 +109,7 @@ impl Keeper {
     }
 
     /// The answer shows the host as it stands: our command in it may be sent now.
-    fn has_written(
-        &mut self,
-        host: Host,
-        intention: Option<String>,
-        events: Vec<dogwatch_core::decision::Event>,
-    ) {
+    fn has_written(&mut self, host: Host, intention: Option<String>, events: Vec<Event>) {
         let now = self.now();
         self.under_way.write = false;
         self.writes.well();
@@ -141,11 +137,24 @@ impl Keeper {
             }
             WriteError::Pruned(_) => {
                 error!(%host, error = %error, "no host can be kept in this cluster");
-                self.pruned = Some(format!("{error}: install the CRD with Dogwatch's fields"));
+                self.is_pruned(format!("{error}: install the CRD with Dogwatch's fields"));
                 self.writes.trouble(self.jitter, now);
             }
         }
         self.look_afresh();
+    }
+
+    /// Conditions may be dropped as well: an Event is not.
+    fn is_pruned(&mut self, message: String) {
+        if self.pruned.is_none() {
+            let event = Event {
+                severity: Severity::Warning,
+                reason: reason::CRD_TOO_OLD,
+                message: message.clone(),
+            };
+            self.say(vec![event]);
+        }
+        self.pruned = Some(message);
     }
 
     /// Nothing is written before it is seen what stands there.
@@ -161,7 +170,11 @@ impl Keeper {
         let host = match answer {
             Ok(Some(host)) => host,
             // It is gone, and the watch will say so.
-            Ok(None) => return,
+            Ok(None) => {
+                self.under_way.write = false;
+                self.writes.trouble(self.jitter, now);
+                return;
+            }
             Err(error) => {
                 let name = self.spot.lock().seen.host.name.clone();
                 warn!(host = %name, error, "cannot read a host");

@@ -7,7 +7,7 @@ use dogwatch_core::decision::Event;
 use dogwatch_core::power::{About, Answer, Fault, Host, HostName, Read, StatusWrite};
 use tracing::warn;
 
-use super::super::lanes::Place;
+use super::super::lanes::{Errand, Place};
 use super::super::links::Secret;
 use super::super::services::Services;
 use super::super::store::WriteError;
@@ -114,10 +114,12 @@ pub(super) async fn say(services: Services, host: Host, events: Vec<Event>) -> D
 
 pub(super) async fn secrets(
     services: Services,
+    errand: Errand,
     namespace: String,
     names: Vec<String>,
     check: Option<usize>,
 ) -> Done {
+    let _turn = services.lanes.secrets(errand).await;
     let mut found = BTreeMap::new();
     for name in names {
         let secret = services.hosts.secret(&namespace, &name).await;
