@@ -76,7 +76,8 @@ pub(super) fn withdraw(ctx: &Context<'_>, step: &mut Step, command: &Intention) 
     let standing = ctx.standing(command);
     let since = match standing {
         Standing::UnderWay { until } => return off::wait_for(step, command, until),
-        Standing::Unsent { .. } if command.why != reason::FOUND_OFF => {
+        // Nothing of its need was ever sent, and it is not there to prove a host off that was found so.
+        Standing::Unsent { .. } if command.before == 0 && command.why != reason::FOUND_OFF => {
             return close(ctx, step, command);
         }
         Standing::Unsent { .. } => ctx.need_seen(command),

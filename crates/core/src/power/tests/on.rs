@@ -105,6 +105,18 @@ fn found_off_it_is_proved_off_softly_and_then_powered_on() {
 }
 
 #[test]
+fn found_off_behind_what_knows_no_soft_power_off_it_is_proved_off_and_powered_on() {
+    let mut world = World::new(&[], true, false);
+    world.bmcs[0].takes = vec![Takes::Fails(Class::Unsupported)];
+    world.until_on();
+    assert_eq!(
+        world.kinds(),
+        [Command::SoftOff, Command::Off, Command::On],
+        "each once"
+    );
+}
+
+#[test]
 fn a_bmc_that_says_off_for_a_while_does_not_cost_a_running_host_its_power() {
     let mut world = World::new(&[], true, true);
     world.run(120);
