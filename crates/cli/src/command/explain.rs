@@ -1,6 +1,7 @@
 //! `dogwatch explain`.
 
 mod host;
+mod schedule;
 
 use std::io::{self, Write};
 
@@ -9,6 +10,7 @@ use dogwatch_core::name::NodeName;
 use serde::Serialize;
 
 use super::hosts::{Named, is_host, named};
+use super::schedules::{self, is_schedule};
 use crate::args::Cluster;
 use crate::cluster::{Connected, now};
 use crate::exit::Failure;
@@ -19,8 +21,9 @@ use crate::table::printable;
 /// What to explain.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// node/NAME, NAME, host/NAMESPACE/NAME, or host/NAME with -n NAMESPACE
-    #[arg(value_name = "node/NAME|host/NAMESPACE/NAME", value_parser = subject)]
+    /// node/NAME, NAME, host/NAMESPACE/NAME, schedule/NAMESPACE/NAME; the last two without NAMESPACE/ where -n
+    /// names it
+    #[arg(value_name = "node/NAME|host/NAMESPACE/NAME|schedule/NAMESPACE/NAME", value_parser = subject)]
     subject: Subject,
 
     /// How it is printed
@@ -39,6 +42,7 @@ pub struct ExplainArgs {
 enum Subject {
     Node(NodeName),
     Host(Named),
+    Schedule(schedules::Named),
 }
 
 /// A host is named by its kind; what has none is a node.
@@ -46,9 +50,12 @@ fn subject(text: &str) -> Result<Subject, String> {
     if is_host(text) {
         return named(text).map(Subject::Host);
     }
+    if is_schedule(text) {
+        return schedules::named(text).map(Subject::Schedule);
+    }
     match node(text) {
         Err(_) if text.contains('/') && !text.starts_with("no") => Err(format!(
-            "{text:?} is not known here: write node/NAME or host/NAMESPACE/NAME"
+            "{text:?} is not known here: write node/NAME, host/NAMESPACE/NAME or schedule/NAMESPACE/NAME"
         )),
         node => node.map(Subject::Node),
     }
@@ -68,6 +75,7 @@ pub fn node(text: &str) -> Result<NodeName, String> {
 pub async fn run(cluster: &Cluster, args: &ExplainArgs) -> Result<(), Failure> {
     let node = match &args.subject {
         Subject::Host(host) => return host::run(cluster, host, args.output).await,
+        Subject::Schedule(named) => return schedule::run(cluster, named, args.output).await,
         Subject::Node(node) => node,
     };
     let connected = Connected::to(cluster).await?;

@@ -15,6 +15,7 @@ mod pause;
 mod power;
 mod reboot;
 mod rollout_restart;
+mod schedules;
 mod simulate;
 mod status;
 mod unlock;

@@ -2,6 +2,7 @@
 
 pub mod hosts;
 pub mod rows;
+mod schedules;
 mod sight;
 mod watch;
 
@@ -19,11 +20,11 @@ use crate::paint::Paint;
 /// What to show.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// Only this: nodes, locks, policies or hosts; all of them where it is not given
+    /// Only this: nodes, locks, policies, hosts or schedules; all of them where it is not given
     #[arg(value_enum, value_name = "WHAT")]
     what: Option<What>,
 
-    /// The hosts of all namespaces, which is so where -n does not name one
+    /// The hosts and schedules of all namespaces, which is so where -n does not name one
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
 
@@ -53,23 +54,26 @@ pub enum What {
     Policies,
     /// The BareMetalHosts, of the namespace that -n names
     Hosts,
+    /// The RebootSchedules, of the namespace that -n names
+    Schedules,
 }
 
 /// What is to be shown.
 pub struct Scope {
     /// Only this.
     what: Option<What>,
-    /// The hosts of this namespace only.
+    /// The hosts and schedules of this namespace only.
     namespace: Option<String>,
 }
 
 impl Scope {
     fn new(cluster: &Cluster, what: Option<What>) -> Self {
         // Without a part, `-n` is Dogwatch's own namespace, where the locks are.
-        let is_hosts = what == Some(What::Hosts) && cluster.namespace_given;
+        let is_namespaced = matches!(what, Some(What::Hosts | What::Schedules));
+        let is_named = is_namespaced && cluster.namespace_given;
         Self {
             what,
-            namespace: is_hosts.then(|| cluster.namespace.clone()),
+            namespace: is_named.then(|| cluster.namespace.clone()),
         }
     }
 
@@ -79,7 +83,7 @@ impl Scope {
 
     /// Whether Nodes and Leases are needed at all.
     fn wants_fleet(&self) -> bool {
-        self.what != Some(What::Hosts)
+        !matches!(self.what, Some(What::Hosts | What::Schedules))
     }
 }
 
@@ -111,6 +115,7 @@ async fn read(connected: &Connected, scope: &Scope) -> Result<Status, Failure> {
     }
     Ok(Status {
         hosts: hosts::read(connected, scope).await?,
+        schedules: schedules::read(connected, scope).await?,
         ..only(explain::status(&fleet, now()), scope)
     })
 }

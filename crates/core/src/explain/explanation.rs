@@ -77,6 +77,12 @@ pub enum Topic {
     Bmc,
     /// Who leads the controllers.
     Controller,
+    /// At which times a schedule issues.
+    When,
+    /// Whom a schedule asks.
+    Whom,
+    /// What came of one target of a schedule.
+    Target,
 }
 
 impl Topic {
@@ -107,6 +113,9 @@ impl Topic {
             Topic::Command => "command",
             Topic::Bmc => "bmc",
             Topic::Controller => "controller",
+            Topic::When => "when",
+            Topic::Whom => "whom",
+            Topic::Target => "target",
         }
     }
 }

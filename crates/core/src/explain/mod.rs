@@ -20,6 +20,7 @@ mod locks;
 mod pods;
 mod policies;
 mod policy;
+mod schedule;
 mod status;
 #[cfg(test)]
 pub(crate) mod testkit;
@@ -40,5 +41,8 @@ pub use host::{
 pub use pods::OnNode;
 pub use policies::{PolicyRow, WindowRow};
 pub use policy::gate_in_words;
+pub use schedule::{
+    ScheduleExplanation, ScheduleRow, ScheduleView, explain_schedule, schedule_rows,
+};
 pub use status::{LastRow, LockRow, NodeRow, Status, status};
 pub use words::{age, due, moment, some};

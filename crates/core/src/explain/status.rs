@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::HostRow;
+use super::{HostRow, ScheduleRow};
 use super::fleet::{Fleet, LeaseRow, is_true, said};
 use super::policies::{PolicyRow, policies};
 use super::words::ordinal;
@@ -25,6 +25,9 @@ pub struct Status {
     /// Hosts: those that are not well first. Read beside the fleet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostRow>,
+    /// Schedules: those that need somebody first. Read beside the fleet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub schedules: Vec<ScheduleRow>,
 }
 
 /// One node.
@@ -133,6 +136,7 @@ pub fn status(fleet: &Fleet, now: Now) -> Status {
         locks: locks.into_iter().map(lock_row).collect(),
         policies: policies(fleet, now),
         hosts: Vec::new(),
+        schedules: Vec::new(),
     }
 }
 

@@ -7,7 +7,7 @@ use super::when::When;
 
 /// How far ahead a next occurrence is looked for: from one 29 February to the next there can be
 /// eight years.
-const AHEAD: SignedDuration = SignedDuration::from_hours(9 * 366 * 24);
+pub(super) const AHEAD: SignedDuration = SignedDuration::from_hours(9 * 366 * 24);
 /// How far back what was missed is counted.
 const BACK: SignedDuration = SignedDuration::from_hours(400 * 24);
 

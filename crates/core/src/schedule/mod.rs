@@ -15,6 +15,7 @@
 
 mod decide;
 mod due;
+mod outlook;
 pub mod reason;
 mod record;
 mod report;
@@ -27,6 +28,8 @@ mod types;
 mod when;
 
 pub use decide::{Action, Decision, Look, decide};
+pub use outlook::{Outlook, outlook};
+pub(crate) use report::on_clock;
 pub use seen::{Object, Seen, TargetsSeen};
 pub use target::{Ask, Kind, Mark, Marks, Target};
 pub use types::{

@@ -178,7 +178,7 @@ pub(super) fn missed(missed: Missed) -> String {
 }
 
 /// As that zone's clock shows it, with the offset and its name.
-fn on_clock(at: Timestamp, zone: &TimeZone) -> String {
+pub(crate) fn on_clock(at: Timestamp, zone: &TimeZone) -> String {
     if *zone == TimeZone::UTC || zone.iana_name() == Some("UTC") {
         return at.to_string();
     }

@@ -17,6 +17,7 @@ mod on_node;
 mod pause;
 mod read;
 mod request;
+mod schedules;
 mod unlock;
 mod watch;
 
@@ -25,6 +26,7 @@ pub use hosts::{Carried, HostChange, HostChanged, HostFound, HostsFound, HostsWa
 pub use pause::PauseChange;
 pub(crate) use read::lease_row;
 pub use request::Requested;
+pub use schedules::{FleetSchedulesWatch, ScheduleFound, SchedulesFound};
 pub use watch::FleetWatch;
 
 use kube::Client;

@@ -2,6 +2,7 @@
 
 mod hosts;
 mod policies;
+mod schedules;
 
 use std::io::{self, Write};
 
@@ -11,6 +12,7 @@ use dogwatch_core::explain::{LockRow, NodeRow, Status, age, moment};
 pub use hosts::{host_identity, hosts};
 use policies::policies;
 pub use policies::policy_identity;
+pub use schedules::{schedule_identity, schedules};
 
 use crate::output::Format;
 use crate::paint::{Colour, Paint};
@@ -38,6 +40,8 @@ pub struct Tables {
     pub policies: Table,
     /// The hosts.
     pub hosts: Table,
+    /// The schedules.
+    pub schedules: Table,
 }
 
 impl Tables {
@@ -49,13 +53,14 @@ impl Tables {
             locks: locks(&status.locks, now),
             policies: policies(&status.policies, wide, now),
             hosts: hosts(&status.hosts, wide, now),
+            schedules: schedules(&status.schedules, wide, now),
         }
     }
 
-    /// The nodes; below them the locks, the policies and the hosts, if there are any. With none of all, the
-    /// head of the nodes' table.
+    /// The nodes; below them the locks, the policies, the hosts and the schedules, if there are any. With
+    /// none of all, the head of the nodes' table.
     pub fn write(&self, out: &mut impl Write, paint: Paint) -> io::Result<()> {
-        let others = [&self.locks, &self.policies, &self.hosts];
+        let others = [&self.locks, &self.policies, &self.hosts, &self.schedules];
         let mut tables: Vec<&Table> = others
             .into_iter()
             .filter(|table| !table.rows.is_empty())
@@ -248,6 +253,7 @@ mod tests {
             }],
             policies: Vec::new(),
             hosts: Vec::new(),
+            schedules: Vec::new(),
         }
     }
 

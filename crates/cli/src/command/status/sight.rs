@@ -1,7 +1,7 @@
 //! What a watched status sees.
 
-use dogwatch_core::explain::{self, Fleet, Status};
-use dogwatch_k8s::fleet::{Carried, FleetWatch, HostsWatch};
+use dogwatch_core::explain::{self, Fleet, Status, schedule_rows};
+use dogwatch_k8s::fleet::{Carried, FleetSchedulesWatch, FleetWatch, HostsWatch};
 use dogwatch_k8s::{Error, Kind};
 
 use super::{Scope, What, hosts, only};
@@ -12,6 +12,7 @@ pub struct Sight {
     scope: Scope,
     fleet: Option<FleetWatch>,
     hosts: Option<HostsWatch>,
+    schedules: Option<FleetSchedulesWatch>,
     /// Which Node runs on which host, as it was when the first hosts were seen.
     carried: Option<Carried>,
 }
@@ -25,6 +26,9 @@ impl Sight {
             hosts: scope
                 .wants(What::Hosts)
                 .then(|| connected.fleet.watch_hosts(namespace, None)),
+            schedules: scope
+                .wants(What::Schedules)
+                .then(|| connected.fleet.watch_schedules(namespace)),
             carried: None,
             scope,
         }
@@ -45,6 +49,13 @@ impl Sight {
                 }
                 changed => changed.map_err(|error| ("watch BareMetalHosts", error)),
             },
+            changed = schedules_changed(self.schedules.as_mut()) => match changed {
+                Err(error) if beside && is_for_good(&error) => {
+                    self.schedules = None;
+                    Ok(())
+                }
+                changed => changed.map_err(|error| ("watch RebootSchedules", error)),
+            },
         }
     }
 
@@ -63,6 +74,9 @@ impl Sight {
             let carried = self.carried.as_ref();
             status.hosts = hosts::rows(seen.values(), carried.unwrap_or(&Carried::default()));
         }
+        if let Some(watch) = &self.schedules {
+            status.schedules = schedule_rows(watch.schedules()?.values(), now());
+        }
         Some(status)
     }
 }
@@ -79,6 +93,13 @@ async fn fleet_changed(watch: Option<&mut FleetWatch>) -> Result<(), Error> {
 }
 
 async fn hosts_changed(watch: Option<&mut HostsWatch>) -> Result<(), Error> {
+    match watch {
+        Some(watch) => watch.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn schedules_changed(watch: Option<&mut FleetSchedulesWatch>) -> Result<(), Error> {
     match watch {
         Some(watch) => watch.changed().await,
         None => std::future::pending().await,

@@ -1,6 +1,6 @@
 //! `dogwatch status --watch`: a screen that stays, or a line for each change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal as _, Write};
 use std::time::Duration;
 
@@ -8,14 +8,15 @@ use dogwatch_core::explain::Status;
 use dogwatch_k8s::Kind;
 use tokio::time::Instant;
 
-use super::Scope;
-use super::rows::{Tables, drawn, host_identity, identity, policy_identity};
+use super::rows::{Tables, drawn, host_identity, identity, policy_identity, schedule_identity};
 use super::sight::Sight;
+use super::{Scope, What};
 use crate::cluster::{Connected, now};
-use crate::command::hosts::no_kind;
+use crate::command::{hosts, schedules};
 use crate::exit::Failure;
 use crate::output::{self, Format};
 use crate::paint::{Colour, Paint};
+use crate::table::Table;
 
 /// Changes that come together are shown together.
 const TOGETHER: Duration = Duration::from_millis(100);
@@ -24,7 +25,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Shows every change, until it is ended from outside.
 pub async fn run(connected: &Connected, format: Format, scope: Scope) -> Result<(), Failure> {
-    let is_hosts_only = !scope.wants_fleet();
+    let only = scope.what.filter(|_| !scope.wants_fleet());
     let mut sight = Sight::new(connected, scope);
     let mut screen = Screen::new(format);
     let mut due: Option<Instant> = None;
@@ -32,7 +33,9 @@ pub async fn run(connected: &Connected, format: Format, scope: Scope) -> Result<
         tokio::select! {
             changed = sight.changed() => match changed {
                 Ok(()) => due = Some(due.unwrap_or_else(|| Instant::now() + TOGETHER)),
-                Err((_, error)) if is_no_kind(is_hosts_only, &error) => return Err(no_kind()),
+                Err((_, error)) if error.kind() == Kind::NotFound && only.is_some() => {
+                    return Err(no_kind(only));
+                }
                 // Refused now is refused in a minute. Away is not gone: the watch goes on.
                 Err((what, error)) if screen.is_empty() || error.kind() == Kind::Forbidden => {
                     return Err(connected.failed(what, &error));
@@ -50,8 +53,11 @@ pub async fn run(connected: &Connected, format: Format, scope: Scope) -> Result<
 }
 
 /// A kind that is not installed is answered 404 for ever.
-fn is_no_kind(is_hosts_only: bool, error: &dogwatch_k8s::Error) -> bool {
-    is_hosts_only && error.kind() == Kind::NotFound
+fn no_kind(only: Option<What>) -> Failure {
+    match only {
+        Some(What::Schedules) => schedules::no_kind(),
+        Some(What::Nodes | What::Locks | What::Policies | What::Hosts) | None => hosts::no_kind(),
+    }
 }
 
 async fn at(due: Option<Instant>) {
@@ -71,6 +77,7 @@ struct Screen {
     rows: BTreeMap<String, String>,
     policies: BTreeMap<String, String>,
     hosts: BTreeMap<String, String>,
+    schedules: BTreeSet<String>,
 }
 
 impl Screen {
@@ -84,6 +91,7 @@ impl Screen {
             rows: BTreeMap::new(),
             policies: BTreeMap::new(),
             hosts: BTreeMap::new(),
+            schedules: BTreeSet::new(),
         }
     }
 
@@ -175,6 +183,24 @@ impl Screen {
         self.rows = rows;
         self.policies = policies;
         self.hosts = hosts;
+        self.add_schedules(out, status, &tables.schedules)
+    }
+}
+
+impl Screen {
+    fn add_schedules(
+        &mut self,
+        out: &mut impl Write,
+        status: &Status,
+        table: &Table,
+    ) -> Result<(), Failure> {
+        let known = &self.schedules;
+        if self.shown.is_some() {
+            let pairs = status.schedules.iter().zip(&table.rows);
+            let changed = pairs.filter(|(row, _)| !known.contains(&schedule_identity(row)));
+            table.write_rows(out, changed.map(|(_, cells)| cells), self.paint)?;
+        }
+        self.schedules = status.schedules.iter().map(schedule_identity).collect();
         Ok(())
     }
 }
@@ -205,6 +231,7 @@ mod tests {
             locks: Vec::new(),
             policies: Vec::new(),
             hosts: Vec::new(),
+            schedules: Vec::new(),
         }
     }
 
