@@ -27,10 +27,49 @@ pub fn as_plugin(words: &[OsString]) -> Option<ExitCode> {
     let typed: Vec<&str> = words[1..].iter().filter_map(|word| word.to_str()).collect();
     let mut command = crate::args::command(words);
     command.build();
-    let answer = answer(&command, &typed);
+    let answer = match before_host(&command, &typed) {
+        Some(prefix) => {
+            let names = crate::command::host_names(context(&typed));
+            let words = names
+                .into_iter()
+                .map(|name| (format!("{prefix}{name}"), None));
+            lines(words.collect(), typed.last().unwrap_or(&""), NO_FILES)
+        }
+        None => answer(&command, &typed),
+    };
     // Whoever asked and went away needs no answer.
     let _ = std::io::stdout().write_all(answer.as_bytes());
     Some(ExitCode::SUCCESS)
+}
+
+/// What stands before the name of a host, if one is typed now.
+fn before_host(root: &Command, typed: &[&str]) -> Option<&'static str> {
+    let (last, before) = typed.split_last()?;
+    let mut command = root;
+    let mut path = Vec::new();
+    let mut pending = false;
+    for word in before {
+        if pending {
+            pending = false;
+        } else if word.starts_with('-') {
+            pending = awaited(command, word).is_some();
+        } else if let Some(found) = command.find_subcommand(word) {
+            command = found;
+            path.push(found.get_name());
+        }
+    }
+    match path[..] {
+        _ if pending || last.starts_with('-') => None,
+        ["power", _] | ["check", "hosts"] => Some(""),
+        ["explain"] if last.starts_with("host/") => Some("host/"),
+        _ => None,
+    }
+}
+
+/// The kubeconfig's context that was typed.
+fn context<'a>(typed: &[&'a str]) -> Option<&'a str> {
+    let flag = typed.iter().position(|word| *word == "--context")?;
+    typed.get(flag + 1).copied()
 }
 
 fn answer(root: &Command, typed: &[&str]) -> String {
@@ -148,5 +187,26 @@ mod tests {
         assert_eq!(complete(&["completions", "z"]), ["zsh", ":4"]);
         assert_eq!(complete(&["migrate", "kured", "-f", ""]), [":0"]);
         assert!(complete(&[]).contains(&"status".to_owned()));
+        assert!(complete(&["power", ""]).contains(&"hold".to_owned()));
+    }
+
+    #[test]
+    fn where_a_host_is_typed_its_name_is_looked_up_and_nowhere_else() {
+        let mut command = crate::args::Args::command();
+        command.build();
+        for (typed, prefix) in [
+            (&["power", "off", ""][..], Some("")),
+            (&["power", "hold", "--key", "k", "me"], Some("")),
+            (&["check", "hosts", "a/b", ""], Some("")),
+            (&["--context", "x", "explain", "host/"], Some("host/")),
+            (&["power", ""], None),
+            (&["power", "hold", "--key", ""], None),
+            (&["power", "off", "--"], None),
+            (&["explain", "node/"], None),
+            (&["status", ""], None),
+        ] {
+            assert_eq!(before_host(&command, typed), prefix, "{typed:?}");
+        }
+        assert_eq!(context(&["--context", "x", "power"]), Some("x"));
     }
 }

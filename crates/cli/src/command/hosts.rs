@@ -126,6 +126,35 @@ pub async fn one(connected: &Connected, name: &HostName) -> Result<Host, Failure
     }
 }
 
+/// How long somebody who pressed the tabulator waits.
+const SOON: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// The names of all hosts, for a shell that completes one; none where they cannot be had soon.
+pub fn names(context: Option<&str>) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let Ok(runtime) = runtime else {
+        return Vec::new();
+    };
+    let cluster = Cluster {
+        namespace: dogwatch_api::DEFAULT_NAMESPACE.into(),
+        namespace_given: false,
+        context: context.map(str::to_owned),
+    };
+    let look = async {
+        let connected = Connected::to(&cluster).await.ok()?;
+        connected.fleet.hosts(None).await.ok()
+    };
+    let found = runtime.block_on(async { tokio::time::timeout(SOON, look).await });
+    match found {
+        Ok(Some(HostsFound::Hosts(hosts))) => {
+            hosts.iter().map(|host| host.name.to_string()).collect()
+        }
+        Ok(Some(HostsFound::NoKind) | None) | Err(_) => Vec::new(),
+    }
+}
+
 /// Of each host that names a BMC which another one names too, those others.
 pub fn sharing(hosts: &[Host]) -> BTreeMap<HostName, Vec<HostName>> {
     let mut sharing = Sharing::default();

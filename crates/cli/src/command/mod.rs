@@ -21,6 +21,7 @@ mod status;
 mod unlock;
 
 use clap::Subcommand;
+pub use hosts::names as host_names;
 
 use crate::args::Args;
 use crate::exit::Failure;

@@ -260,3 +260,23 @@ fn who_may_not_list_hosts_is_told_which_right_is_missing() {
         );
     }
 }
+
+#[test]
+fn hosts_are_completed_by_name_where_kubectl_asks() {
+    use std::os::unix::process::CommandExt as _;
+    let stage = with_hosts();
+    host(&stage, "metal", "h1", &json!({}));
+    host(&stage, "rack-2", "h3", &json!({}));
+    for (typed, answer) in [
+        (&["power", "off", "me"][..], "metal/h1\n:4\n"),
+        (&["check", "hosts", ""], "metal/h1\nrack-2/h3\n:4\n"),
+        (&["explain", "host/r"], "host/rack-2/h3\n:4\n"),
+    ] {
+        let mut command = stage.dogwatch(typed);
+        let (code, text, _) = ended(command.arg0("kubectl_complete-dogwatch"));
+        assert_eq!((code, text.as_str()), (0, answer), "{typed:?}");
+    }
+    let mut away = Stage::away().dogwatch(&["power", "off", ""]);
+    let (code, text, _) = ended(away.arg0("kubectl_complete-dogwatch"));
+    assert_eq!((code, text.as_str()), (0, ":4\n"));
+}
