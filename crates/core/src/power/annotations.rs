@@ -112,6 +112,19 @@ fn json(value: &str) -> Option<Value> {
         })
 }
 
+/// How many names a sentence has.
+const NAMED: usize = 8;
+
+/// The names, or the first of them: anybody may set thousands, and sentences go into conditions and Events.
+pub(super) fn listed<T: AsRef<str>>(names: &[T]) -> String {
+    let first: Vec<&str> = names.iter().take(NAMED).map(AsRef::as_ref).collect();
+    let first = first.join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
 /// Enough of a hash to tell two values apart.
 pub(super) fn digest(text: &str) -> String {
     use std::fmt::Write as _;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::annotations::{self, Request};
 use super::bmc::{Command, Cost, Reading};
 use super::config::Config;
-use super::host::{HostStatus, Intention};
+use super::host::{End, HostStatus, Intention};
 use super::provisioning;
 use super::seen::{Access, Read, Seen};
 use super::target::target;
@@ -51,6 +51,14 @@ impl<'a> Context<'a> {
 
     pub(super) fn command(&self) -> Option<&'a Intention> {
         self.status().power.command.as_ref()
+    }
+
+    /// The power-off on the host, if it was answered: nothing else makes a proof, whoever wrote that off is
+    /// confirmed.
+    pub(super) fn answered_off(&self) -> Option<&'a Intention> {
+        self.command().filter(|command| {
+            command.command.is_off() && matches!(command.end, End::Answered { .. })
+        })
     }
 
     /// The requests that are obeyed in the host's provisioning state.
@@ -114,6 +122,11 @@ impl<'a> Context<'a> {
             Command::On if gave_back(0) || gave_back(command.level) => 0,
             Command::On | Command::SoftOff | Command::Off => command.level,
         }
+    }
+
+    /// Whether the host's specification still has the level.
+    pub(super) fn has_level(&self, level: usize) -> bool {
+        level < self.seen.host.levels.len()
     }
 
     /// Whether commands can be sent to the level.

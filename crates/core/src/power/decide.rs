@@ -1,13 +1,16 @@
 //! The decision, one host at a time.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::annotations::{Request, listed};
 use super::bmc::Command;
 use super::config::Config;
 use super::context::Context;
 use super::gate::{self, Knows, Refusal};
 use super::host::{End, HostStatus, Intention};
 use super::seen::Seen;
+use super::standing::Standing;
 use super::step::Step;
 use super::{hold, idle, off, on, pending, provisioning, readiness, readings, reason, report};
 use crate::Now;
@@ -87,6 +90,7 @@ fn refused(ctx: &Context<'_>, step: &mut Step, refusal: &Refusal) {
 
 fn act(ctx: &Context<'_>, step: &mut Step) {
     note_end(ctx, step);
+    forget_gone(ctx, step);
     if provisioning::is_leaving(&ctx.seen.host) && !ctx.requests.is_empty() {
         return deprovisioned(ctx, step);
     }
@@ -94,6 +98,13 @@ fn act(ctx: &Context<'_>, step: &mut Step) {
     readings::note(ctx, &mut step.status);
     pending::note(ctx, step);
     drive(ctx, step);
+}
+
+/// A request that went and comes again wants a proof of its own, also with the same value.
+fn forget_gone(ctx: &Context<'_>, step: &mut Step) {
+    let there: BTreeSet<String> = ctx.obeyed().map(Request::id).collect();
+    let proved = &mut step.status.power.confirmed_for;
+    proved.retain(|id| there.contains(id));
 }
 
 /// How our command ended, where a leader after us finds it.
@@ -128,7 +139,7 @@ fn deprovisioned(ctx: &Context<'_>, step: &mut Step) {
         .iter()
         .map(|request| request.name.clone())
         .collect();
-    let text = format!("the host is deprovisioned: {} removed", names.join(", "));
+    let text = format!("the host is deprovisioned: {} removed", listed(&names));
     step.event(Severity::Normal, reason::DEPROVISIONED, text.clone());
     step.because(Status::Unknown, reason::DEPROVISIONED, text);
     step.action = Some(Action::RemoveAnnotations(names));
@@ -136,10 +147,13 @@ fn deprovisioned(ctx: &Context<'_>, step: &mut Step) {
 
 fn drive(ctx: &Context<'_>, step: &mut Step) {
     let command = ctx.command();
+    if let Some(command) = command.filter(|command| !ctx.has_level(command.level)) {
+        return without_level(ctx, step, command);
+    }
     if ctx.status().power.off_confirmed_at.is_some() {
-        match command.filter(|command| command.command.is_off()) {
+        match ctx.answered_off() {
             Some(command) => return hold::keep(ctx, step, command),
-            // Whoever wrote that: without its command it is no proof of ours.
+            // Whoever wrote that: without its answered command it is no proof of ours.
             None => step.status.power.off_confirmed_at = None,
         }
     }
@@ -148,6 +162,31 @@ fn drive(ctx: &Context<'_>, step: &mut Step) {
         (None, Some(command)) if command.command == Command::On => on::drive(ctx, step, command),
         (None, Some(command)) => idle::withdraw(ctx, step, command),
         (None, None) => idle::watch(ctx, step),
+    }
+}
+
+/// The command's level was taken out of the host's specification: nothing can be read of it, and nothing
+/// is proved by it any more. What is needed begins anew on the levels that are left.
+fn without_level(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
+    if let Standing::UnderWay { until } = ctx.standing(command) {
+        return off::wait_for(step, command, until);
+    }
+    step.status.power.off_confirmed_at = None;
+    let settled = ctx.settled_at();
+    match needs_off(ctx, step) {
+        Some(why) => {
+            step.done(ctx, command, reason::GAVE_UP);
+            off::begin(ctx, step, why);
+        }
+        None if ctx.now.mono < settled => {
+            let text = format!("{} is no more", off::name(command.level));
+            step.busy(reason::SETTLING, text);
+            step.wake(settled, "the end of every command of unknown end");
+        }
+        None if command.command == Command::On => {
+            on::send_again(ctx, step, 0, reason::POWERING_ON);
+        }
+        None => idle::close(ctx, step, command),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Hosts whose power is not to be touched, each with its reason. Source: specification §3.2 and §3.3.
 
-use super::annotations::DETACHED;
+use super::annotations::{DETACHED, listed};
 use super::context::Context;
 use super::host::{HostStatus, State};
 use super::seen::{Access, Owner};
@@ -96,7 +96,7 @@ fn object(ctx: &Context<'_>) -> Option<Refusal> {
         .collect();
     let text = format!(
         "its BMC is also that of {}: what is read would prove nothing of either; correct the address of one",
-        others.join(", ")
+        listed(&others)
     );
     Some(refuse(Knows::Unknown, reason::SHARED_BMC, text))
 }

@@ -1,5 +1,8 @@
 //! A host whose off was confirmed: kept off, until it may be powered on. Source: specification §3.2.
 
+use std::collections::BTreeSet;
+
+use super::annotations::listed;
 use super::bmc::{Command, Reading};
 use super::context::Context;
 use super::decide::Action;
@@ -99,13 +102,13 @@ fn unproved(ctx: &Context<'_>, command: &Intention) -> Option<String> {
     if ctx.target(command.level).as_ref() != Some(&command.target) {
         return Some("its BMC's address was changed".to_owned());
     }
-    let proved = &ctx.status().power.confirmed_for;
+    let proved: BTreeSet<&String> = ctx.status().power.confirmed_for.iter().collect();
     let keys = ctx.obeyed().filter(|request| request.key.is_some());
     let new: Vec<&str> = keys
         .filter(|request| !proved.contains(&request.id()))
         .map(|request| request.name.as_str())
         .collect();
-    (!new.is_empty()).then(|| format!("{} came after the proof", new.join(", ")))
+    (!new.is_empty()).then(|| format!("{} came after the proof", listed(&new)))
 }
 
 /// The host is off; who asked after that wants a proof made after it was asked for.
@@ -137,7 +140,7 @@ fn held(ctx: &Context<'_>, step: &mut Step, level: usize) {
         let text = format!("off, as spec.online is false{since}");
         step.because(Status::True, reason::AS_WANTED, text);
     } else {
-        let text = format!("held off by {}{since}", keys.join(", "));
+        let text = format!("held off by {}{since}", listed(&keys));
         step.because(Status::True, reason::HELD_OFF, text);
     }
     step.read(ctx, level, next_poll(ctx, level), "the next poll");

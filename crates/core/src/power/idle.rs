@@ -127,7 +127,7 @@ fn is_over(ctx: &Context<'_>, command: &Intention, standing: &Standing) -> bool 
     }
 }
 
-fn close(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
+pub(super) fn close(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
     step.done(ctx, command, reason::WITHDRAWN);
     step.status.power.command = None;
     step.status.power.confirmed_for.clear();

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::annotations::listed;
 use super::bmc::{Class, Command, Fault};
 use super::context::Context;
 use super::decide::Action;
@@ -98,7 +99,7 @@ pub(super) fn cause(ctx: &Context<'_>, why: &str) -> String {
     match why {
         reason::FOUND_ON => "found on while it is held off".to_owned(),
         reason::FOUND_OFF => "found off: it is proved off before it is powered on".to_owned(),
-        _ if !names.is_empty() => format!("asked for by {}", names.join(", ")),
+        _ if !names.is_empty() => format!("asked for by {}", listed(&names)),
         reason::NOT_ONLINE => "spec.online is false".to_owned(),
         _ => "a reboot is pending".to_owned(),
     }

@@ -51,7 +51,7 @@ fn finished(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
     step.event(Severity::Normal, reason::POWERED_ON, text);
 }
 
-fn send_again(ctx: &Context<'_>, step: &mut Step, level: usize, why: &'static str) {
+pub(super) fn send_again(ctx: &Context<'_>, step: &mut Step, level: usize, why: &'static str) {
     step.busy(why, format!("PowerOn goes to {}", off::name(level)));
     let command = Command::On;
     step.command(

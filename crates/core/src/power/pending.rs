@@ -1,5 +1,6 @@
 //! From an annotation to `pendingRebootSince`. Source: specification §3.2.
 
+use super::annotations::listed;
 use super::bmc::Reading;
 use super::context::Context;
 use super::step::Step;
@@ -17,7 +18,7 @@ pub(super) fn note(ctx: &Context<'_>, step: &mut Step) {
         return;
     };
     step.status.pending_reboot_since = Some(at);
-    let text = format!("asked for by {}", names.join(", "));
+    let text = format!("asked for by {}", listed(&names));
     step.event(Severity::Normal, reason::REBOOT_REQUESTED, text);
 }
 

@@ -77,10 +77,7 @@ pub fn proof(seen: &Seen, config: &Config, now: Now) -> Option<OffProof> {
         return None;
     }
     let power = &seen.host.status.power;
-    let command = power
-        .command
-        .as_ref()
-        .filter(|command| command.command.is_off())?;
+    let command = ctx.answered_off()?;
     let confirmed_at = power.off_confirmed_at?;
     if ctx.target(command.level).as_ref() != Some(&command.target) {
         return None;

@@ -1,11 +1,15 @@
 //! What a person should see: the host's conditions and Events.
 
+use super::annotations;
 use super::context::Context;
 use super::gate::{Knows, Refusal};
 use super::step::Step;
 use super::{readiness, reason};
 use crate::condition::{Observation, Status};
 use crate::decision::{Event, Report, Severity};
+
+/// So many annotations have an Event of their own.
+const NOTED: usize = 8;
 
 pub(super) fn report(ctx: &Context<'_>, step: &Step, refusal: Option<&Refusal>) -> Report {
     let is_silent = refusal.is_some_and(|refusal| {
@@ -15,24 +19,23 @@ pub(super) fn report(ctx: &Context<'_>, step: &Step, refusal: Option<&Refusal>) 
         return Report::default();
     }
     let mut events = step.events.clone();
-    let mut notes = Vec::new();
-    for event in annotations(ctx) {
-        notes.push(event.message.clone());
-        events.push(event);
-    }
+    let said = noteworthy(ctx);
+    let notes: Vec<&str> = said.iter().map(|event| &*event.message).collect();
+    let notes = annotations::listed(&notes);
+    events.extend(said.iter().take(NOTED).cloned());
     Report {
         conditions: vec![
             readiness::condition(ctx, refusal),
-            as_wanted(step, &notes),
+            as_wanted(step, notes),
             held_off(ctx),
         ],
         events,
     }
 }
 
-fn as_wanted(step: &Step, notes: &[String]) -> Observation {
+fn as_wanted(step: &Step, notes: String) -> Observation {
     let mut message = vec![step.because.message.clone()];
-    message.extend_from_slice(notes);
+    message.extend(Some(notes).filter(|notes| !notes.is_empty()));
     Observation {
         kind: "PowerAsWanted",
         status: step.as_wanted,
@@ -49,7 +52,7 @@ fn held_off(ctx: &Context<'_>) -> Observation {
     } else {
         let text = format!(
             "held off by {}; each is removed by its writer",
-            keys.join(", ")
+            annotations::listed(&keys)
         );
         (Status::True, reason::HELD_OFF, text)
     };
@@ -63,7 +66,7 @@ fn held_off(ctx: &Context<'_>) -> Observation {
 }
 
 /// Annotations that do not do what their writers may think.
-fn annotations(ctx: &Context<'_>) -> Vec<Event> {
+fn noteworthy(ctx: &Context<'_>) -> Vec<Event> {
     let problems = ctx.requests.iter().filter_map(|request| {
         let problem = request.problem.as_ref()?;
         Some(Event {

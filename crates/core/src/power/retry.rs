@@ -22,7 +22,8 @@ pub(super) fn failed(
     fault: Option<&Fault>,
 ) {
     let is_useless = fault.is_some_and(|fault| fault.class == Class::Unsupported);
-    let is_given_up = command.attempt >= Config::TRIES_PER_LEVEL || is_useless;
+    let is_given_up =
+        command.attempt >= Config::TRIES_PER_LEVEL || is_useless || !ctx.is_usable(command.level);
     if let Some(level) = next_level(ctx, command.level).filter(|_| is_given_up) {
         return change_level(ctx, step, command, level, fault);
     }

@@ -151,7 +151,7 @@ impl Step {
                 at: command.since,
                 outcome: outcome.to_owned(),
                 took,
-                attempts: command.before + u32::from(!was_unsent),
+                attempts: command.before.saturating_add(u32::from(!was_unsent)),
             },
         );
         history.truncate(HISTORY);

@@ -8,8 +8,9 @@ use crate::schema_words::{list, object, one_of};
 
 /// As many as `core::power::HISTORY`.
 const HISTORY: usize = 10;
-/// More keys than anybody sets at once.
-const KEYS: usize = 256;
+/// More keys than the 256 KiB of a host's annotations hold: a status that could not be written would leave
+/// the host as it is for ever.
+const KEYS: usize = 16_384;
 
 pub(super) fn status() -> Value {
     open(object(

@@ -2,6 +2,7 @@
 
 mod annotations;
 mod ask;
+mod attack;
 mod bmc;
 mod crash;
 mod guards;

@@ -357,7 +357,8 @@ impl World {
                     .reads
                     .iter()
                     .any(|read| read.level == *level && read.is_urgent == *is_urgent);
-                if !is_there {
+                // As the keeper has it: there is no way to a level that is no more.
+                if !is_there && *level < self.seen.host.levels.len() {
                     self.read(*level, *is_urgent);
                 }
             }
