@@ -9,6 +9,7 @@ mod locks;
 mod namespaces;
 mod nodes;
 mod requests;
+mod schedules;
 mod shipped;
 
 use serde_json::{Value, json};

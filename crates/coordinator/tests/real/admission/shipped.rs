@@ -90,7 +90,7 @@ async fn every_expression_is_typed_without_a_warning_and_requests_are_only_audit
         assert!(tokio::time::Instant::now() < deadline, "{policies:?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     };
-    assert_eq!(policies.len(), 7);
+    assert_eq!(policies.len(), 8);
     for policy in &policies {
         let warnings = &policy["status"]["typeChecking"]["expressionWarnings"];
         assert!(
