@@ -1,0 +1,164 @@
+//! From a fence to its proof, while a tenth of all BMCs hang.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use dogwatch_core::power::{Config, HostName};
+use dogwatch_k8s::host::HostWatch;
+use dogwatch_sim::bmc::{ResetType, SimBmc};
+use futures::future::join_all;
+
+use super::controller::Controller;
+use super::stage::{PATIENCE, Stage, name};
+use super::table::{figure, in_words, note, number_of, spread};
+
+const FENCES: usize = 100;
+/// How far apart fences are that come one by one.
+const APART: Duration = Duration::from_millis(250);
+const REACH: Duration = Duration::from_millis(250);
+const FENCE: &str = "reboot.metal3.io/bench";
+/// What the queue's metric calls "at once".
+const BUCKET: &str = "dogwatch_power_queue_seconds_bucket{lane=\"urgent\",le=\"0.01\"}";
+const ALL: &str = "dogwatch_power_queue_seconds_count{lane=\"urgent\"}";
+const WAITED: &str = "dogwatch_power_queue_seconds_sum{lane=\"urgent\"}";
+
+/// A host that [`measure`] leaves held off.
+pub const HELD_OFF: usize = 0;
+
+pub async fn measure(stage: &Stage, controller: &Controller, healthy: usize) {
+    let fences = number_of("FENCES", FENCES);
+    let hung = stage.bmcs.len() - healthy;
+    for (what, hosts, apart) in [
+        ("at once", 0..fences, Duration::ZERO),
+        ("one by one", fences..2 * fences, APART),
+    ] {
+        assert!(hosts.end < healthy, "not enough hosts");
+        let taken = spread(fence(stage, hosts.clone(), apart).await);
+        figure(
+            &format!(
+                "{} fences {what}, {} BMCs, {hung} hung: off confirmed over the BMC's time and 5s",
+                hosts.len(),
+                stage.bmcs.len()
+            ),
+            &in_words(taken),
+            "p99 <= 250 ms",
+            taken[1] <= REACH,
+        );
+        let sent: usize = hosts.map(|number| power_offs(&stage.bmcs[number])).sum();
+        figure(
+            "power-offs sent for them",
+            &sent.to_string(),
+            &fences.to_string(),
+            sent == fences,
+        );
+    }
+    queue(controller).await;
+    reboot(stage, 2 * fences).await;
+}
+
+/// How far each was over what nobody can be faster than.
+async fn fence(stage: &Stage, hosts: Range<usize>, apart: Duration) -> Vec<Duration> {
+    let written: Arc<Mutex<BTreeMap<usize, Instant>>> = Arc::default();
+    let mut watch = HostWatch::new(stage.client.clone(), [].into(), || 0.5);
+    while !watch.view().synced {
+        watch.changed().await;
+    }
+    let numbers: BTreeMap<HostName, usize> = hosts.clone().map(|n| (name(n), n)).collect();
+    let mut confirmed = BTreeMap::new();
+    let asks = hosts.clone().enumerate().map(|(place, number)| {
+        let written = &written;
+        async move {
+            tokio::time::sleep(apart * u32::try_from(place).expect("few")).await;
+            stage
+                .annotate(number, FENCE, Some(r#"{"mode":"hard"}"#))
+                .await;
+            written.lock().unwrap().insert(number, Instant::now());
+        }
+    });
+    let sees = async {
+        while confirmed.len() < hosts.len() {
+            for changed in watch.changed().await {
+                let host = watch.view().hosts.get(&changed);
+                let is_proved =
+                    host.is_some_and(|host| host.status.power.off_confirmed_at.is_some());
+                if let Some(number) = numbers.get(&changed).filter(|_| is_proved) {
+                    confirmed.entry(*number).or_insert_with(Instant::now);
+                }
+            }
+        }
+    };
+    let both = async { tokio::join!(join_all(asks), sees) };
+    let both = tokio::time::timeout(PATIENCE, both).await;
+    assert!(both.is_ok(), "not all were proved off");
+    let written = written.lock().unwrap();
+    let over = |number: usize| {
+        let took = confirmed[&number].saturating_duration_since(written[&number]);
+        took.saturating_sub(own_time(&stage.bmcs[number]) + Config::default().confirm)
+    };
+    hosts.map(over).collect()
+}
+
+/// From the arrival of the power-off to the end of the power.
+fn own_time(bmc: &SimBmc) -> Duration {
+    let told = bmc.received().into_iter().find(is_power_off);
+    let log = bmc.machine().log();
+    let off = log
+        .transitions
+        .iter()
+        .find(|change| !change.to.is_powered());
+    let took = off
+        .expect("it is off")
+        .at
+        .duration_since(told.expect("it was told").at);
+    took.try_into().expect("told before it was off")
+}
+
+fn power_offs(bmc: &SimBmc) -> usize {
+    bmc.received()
+        .iter()
+        .filter(|command| is_power_off(command))
+        .count()
+}
+
+fn is_power_off(command: &dogwatch_sim::bmc::Received) -> bool {
+    command.kind == Some(ResetType::ForceOff)
+}
+
+async fn queue(controller: &Controller) {
+    let (all, at_once) = (controller.count(ALL).await, controller.count(BUCKET).await);
+    let mean = 1_000.0 * controller.count(WAITED).await / all;
+    figure(
+        "commands and their readings that waited longer than 10 ms for a place",
+        &format!("{:.0} of {all:.0}, mean {mean:.3} ms", all - at_once),
+        "none: polls are not waited for",
+        (all - at_once).abs() < 1.0,
+    );
+}
+
+/// What one reboot asks of a BMC.
+async fn reboot(stage: &Stage, number: usize) {
+    let bmc = &stage.bmcs[number];
+    let before = bmc.counters().requests;
+    stage
+        .annotate(number, "reboot.metal3.io", Some(r#"{"mode":"hard"}"#))
+        .await;
+    let machine = bmc.machine();
+    machine.until(|state| !state.is_powered()).await;
+    machine.until(dogwatch_sim::bmc::State::is_powered).await;
+    let begun = Instant::now();
+    let mut watch = HostWatch::new(stage.client.clone(), [].into(), || 0.5);
+    let is_done = |watch: &HostWatch| {
+        let host = watch.view().hosts.get(&name(number));
+        host.is_some_and(|host| host.status.power.command.is_none())
+    };
+    while !is_done(&watch) && begun.elapsed() < Duration::from_secs(60) {
+        let _ = tokio::time::timeout(Duration::from_secs(1), watch.changed()).await;
+    }
+    let asked = bmc.counters().requests - before;
+    note(
+        "requests to the BMC for one hard reboot, until it is seen on",
+        &asked.to_string(),
+    );
+}

@@ -1,0 +1,171 @@
+//! A control plane with hosts, and their BMCs on loopback.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use dogwatch_api::bare_metal_host::{API_VERSION, KIND, PLURAL};
+use dogwatch_core::power::HostName;
+use dogwatch_k8s::connect::connect_by;
+use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, Park, SimBmc, What, port};
+use dogwatch_sim::clock::{Clock, TokioClock};
+use dogwatch_sim::seed::Seed;
+use dogwatch_testbed::ControlPlane;
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{
+    Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+/// How long anything awaited may take.
+pub const PATIENCE: Duration = Duration::from_mins(10);
+/// From a command to the host's power.
+const BMC_TAKES: Duration = Duration::from_secs(1);
+const NAMESPACE: &str = "metal";
+/// How many hosts are made at a time.
+const MADE_AT_ONCE: usize = 32;
+
+/// All of it.
+pub struct Stage {
+    pub plane: ControlPlane,
+    pub program: PathBuf,
+    pub client: Client,
+    /// By number.
+    pub bmcs: Vec<SimBmc>,
+    park: Park,
+    port: u16,
+    clock: Arc<dyn Clock>,
+}
+
+pub fn name(number: usize) -> HostName {
+    HostName::new(NAMESPACE, format!("h{number:05}"))
+}
+
+impl Stage {
+    /// Without hosts.
+    pub async fn start(program: PathBuf) -> Self {
+        let plane = ControlPlane::builder().controllers([]).start().await;
+        let plane = plane.expect("the control plane starts");
+        install(&plane, &program).await;
+        let client = connect_by(plane.kubeconfig()).await.expect("a kubeconfig");
+        let park = Park::default();
+        let port = serve(&park);
+        Self {
+            plane,
+            program,
+            client,
+            bmcs: Vec::new(),
+            park,
+            port,
+            clock: Arc::new(TokioClock::starting_at(Timestamp::now())),
+        }
+    }
+
+    /// So many more, of which the last ones are `hung`: they take requests, and never answer.
+    pub async fn add_hosts(&mut self, more: usize, hung: usize) {
+        let begin = self.bmcs.len();
+        let mut objects = Vec::with_capacity(more);
+        for number in begin..begin + more {
+            let bmc = self.bmc(number);
+            if number >= begin + more - hung {
+                bmc.add(What::Hang);
+            }
+            let at = self.park.add(bmc.clone());
+            objects.push(object(number, at, self.port, &bmc));
+            self.bmcs.push(bmc);
+        }
+        let hosts = self.hosts();
+        let made = objects.iter().map(|object| async {
+            hosts
+                .create(&PostParams::default(), object)
+                .await
+                .expect("it is taken");
+        });
+        futures::stream::iter(made)
+            .buffer_unordered(MADE_AT_ONCE)
+            .collect::<()>()
+            .await;
+        eprintln!("{} hosts", self.bmcs.len());
+    }
+
+    fn bmc(&self, number: usize) -> SimBmc {
+        let (name, seed) = (name(number).name, Seed(1));
+        let machine = MachineSpec::new(name.clone(), seed, Arc::clone(&self.clock));
+        let spec = BmcSpec {
+            acts_after: BMC_TAKES,
+            ..BmcSpec::new(name, seed, Arc::clone(&self.clock))
+        };
+        SimBmc::of(spec, Machine::running(machine))
+    }
+
+    /// Asks for the host's power to be cut, or ends that.
+    pub async fn annotate(&self, number: usize, annotation: &str, value: Option<&str>) {
+        let body = json!({ "metadata": { "annotations": { annotation: value } } });
+        let (hosts, name) = (self.hosts(), name(number).name);
+        let (params, patch) = (PatchParams::default(), Patch::Merge(body));
+        let patched = hosts.patch(&name, &params, &patch).await;
+        patched.expect("it is there");
+    }
+
+    fn hosts(&self) -> Api<DynamicObject> {
+        let (group, version) = API_VERSION.split_once('/').expect("a group");
+        let kind = GroupVersionKind::gvk(group, version, KIND);
+        let kind = ApiResource::from_gvk_with_plural(&kind, PLURAL);
+        Api::namespaced_with(self.client.clone(), NAMESPACE, &kind)
+    }
+}
+
+fn object(number: usize, at: Ipv4Addr, port: u16, bmc: &SimBmc) -> DynamicObject {
+    let address = format!("redfish+http://{at}:{port}{}", bmc.path());
+    let object = json!({
+        "apiVersion": API_VERSION, "kind": KIND, "metadata": { "name": name(number).name },
+        "spec": { "online": true, "bmc": { "address": address, "credentialsName": "bmc" } },
+    });
+    serde_json::from_value(object).expect("an object")
+}
+
+/// In a thread of their own, until the process ends.
+fn serve(park: &Park) -> u16 {
+    let park = park.clone();
+    let listener = std::net::TcpListener::bind("0.0.0.0:0").expect("a port is free");
+    listener.set_nonblocking(true).expect("Linux can");
+    let port = listener.local_addr().expect("it is bound").port();
+    std::thread::spawn(move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).expect("a runtime");
+            port::serve_park(listener, park).await;
+        });
+    });
+    port
+}
+
+/// Dogwatch's kinds and namespaces, and a Secret.
+async fn install(plane: &ControlPlane, program: &Path) {
+    let apply = ["apply", "--server-side", "-f", "-"];
+    for words in [&["manifests"][..], &["crds", "--hosts"]] {
+        let printed = Command::new(program).args(words).output().await.unwrap();
+        let printed = String::from_utf8(printed.stdout).unwrap();
+        plane.run_kubectl(&apply, &printed).await.unwrap();
+    }
+    let kind = "crd/baremetalhosts.metal3.io";
+    let established = ["wait", "--for=condition=established", "--timeout=60s", kind];
+    plane.run_kubectl(&established, "").await.unwrap();
+    let namespace =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "bmc", "namespace": NAMESPACE },
+        "stringData": { "username": "admin", "password": "sekret16" },
+    });
+    for object in [&namespace, &secret] {
+        plane
+            .run_kubectl(&apply, &Value::to_string(object))
+            .await
+            .unwrap();
+    }
+}
