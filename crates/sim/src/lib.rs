@@ -11,6 +11,7 @@ pub mod chronicle;
 pub mod clock;
 pub mod demo;
 pub mod host;
+pub mod metal;
 pub mod plan;
 pub mod scenario;
 pub mod seed;

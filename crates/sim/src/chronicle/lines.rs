@@ -3,12 +3,16 @@
 use dogwatch_core::reboot::{Phase, Record};
 use serde_json::Value;
 
+use super::host;
 use super::names::Names;
 use super::object::{NodeView, PodView, holder_of, text};
 use super::observer::{Change, Kind};
 
 /// Conditions that are told by themselves; the others say what phase and decision say.
 const TROUBLES: [&str; 2] = ["SentinelSurvivedReboot", "RebootTriggerUnknown"];
+
+/// The Lease that says which controller leads; the others are locks.
+pub const LEAD: &str = "controller.dogwatch.dev";
 
 /// One thing to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +54,7 @@ pub fn lines(change: &Change, names: &mut Names) -> Vec<Entry> {
         Kind::Lease => lease(change),
         Kind::Pod => pod(change),
         Kind::Event => event(change, names),
+        Kind::Host => host::lines(change),
         Kind::Budget | Kind::Policy | Kind::Definition => Vec::new(),
     }
 }
@@ -169,7 +174,10 @@ fn troubles(before: &NodeView, after: &NodeView) -> Vec<String> {
 }
 
 fn lease(change: &Change) -> Vec<Entry> {
-    let about = format!("lock {}", change.name.trim_start_matches("dogwatch-"));
+    let about = match change.name.as_str() {
+        LEAD => "lead".to_owned(),
+        name => format!("lock {}", name.trim_start_matches("dogwatch-")),
+    };
     let Some(after) = &change.after else {
         return vec![Entry::line(about, "deleted")];
     };

@@ -7,13 +7,15 @@
 //! does not depend on what Dogwatch says of itself, but on what stands on the objects.
 
 mod checks;
+mod host;
 mod lines;
 mod names;
 mod object;
 mod observer;
 
 pub use checks::{Checks, Violation};
-pub use lines::{Entry, Text, lines};
+pub use host::host_of;
+pub use lines::{Entry, LEAD, Text, lines};
 pub use names::Names;
 pub use object::{NodeView, PodView, budget_shortage, holder_of, text};
 pub use observer::{Change, Kind, Observer};

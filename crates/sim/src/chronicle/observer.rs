@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use dogwatch_api::reboot_policy::CRD_NAME;
+use dogwatch_api::{bare_metal_host, reboot_policy};
 use http::Method;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -28,12 +28,25 @@ pub enum Kind {
     Event,
     /// RebootPolicies, while their kind is installed.
     Policy,
+    /// BareMetalHosts, while their kind is installed.
+    Host,
     /// CustomResourceDefinitions.
     Definition,
 }
 
-/// Served once its definition is there.
-const POLICIES: &str = "/apis/dogwatch.dev/v1alpha1/rebootpolicies";
+/// Served once their definitions are there.
+const DEFINED: [(Kind, &str, &str); 2] = [
+    (
+        Kind::Policy,
+        reboot_policy::CRD_NAME,
+        "/apis/dogwatch.dev/v1alpha1/rebootpolicies",
+    ),
+    (
+        Kind::Host,
+        bare_metal_host::CRD_NAME,
+        "/apis/metal3.io/v1alpha1/baremetalhosts",
+    ),
+];
 
 const WATCHED: [(Kind, &str); 6] = [
     (Kind::Node, "/api/v1/nodes"),
@@ -104,25 +117,28 @@ impl Observer {
     /// All changes since the last time, in the order of their resource versions.
     pub fn take(&mut self) -> Vec<Change> {
         let mut changes = self.take_open();
-        if self.follow_policies() {
+        if self.follow_definitions() {
             changes.extend(self.take_open());
         }
         changes
     }
 
-    /// Opens the watch on policies once their kind is there, and ends it with the kind; whether
-    /// there is a new one.
-    fn follow_policies(&mut self) -> bool {
-        let installed = self.get(Kind::Definition, CRD_NAME).is_some();
-        let followed = self.feeds.iter().any(|(kind, _)| *kind == Kind::Policy);
-        if installed && !followed {
-            self.feeds
-                .push((Kind::Policy, open(&self.server, POLICIES)));
+    /// Opens the watch on each kind once its definition is there, and ends it with the definition;
+    /// whether there is a new one.
+    fn follow_definitions(&mut self) -> bool {
+        let mut is_any_new = false;
+        for (kind, definition, path) in DEFINED {
+            let installed = self.get(Kind::Definition, definition).is_some();
+            let followed = self.feeds.iter().any(|(other, _)| *other == kind);
+            if installed && !followed {
+                self.feeds.push((kind, open(&self.server, path)));
+                is_any_new = true;
+            }
+            if !installed && followed {
+                self.feeds.retain(|(other, _)| *other != kind);
+            }
         }
-        if !installed && followed {
-            self.feeds.retain(|(kind, _)| *kind != Kind::Policy);
-        }
-        installed && !followed
+        is_any_new
     }
 
     fn take_open(&mut self) -> Vec<Change> {

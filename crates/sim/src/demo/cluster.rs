@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use crate::api::{ApiServer, Options};
 use crate::clock::TokioClock;
+use crate::metal::Refused;
 use crate::seed::Seed;
 use crate::world::cluster::{Budget, BuildError, Clients, HeartbeatSpec, Workload, WorkloadKind};
 use crate::world::{Cluster, ClusterSpec};
@@ -47,6 +48,9 @@ pub enum DemoError {
     /// A person's change of the play was refused.
     #[error("failed to change the cluster: {0}")]
     Refused(String),
+    /// Of the hosts.
+    #[error("failed to change a host: {0}")]
+    Host(#[from] Refused),
 }
 
 impl DemoConfig {

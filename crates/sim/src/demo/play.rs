@@ -1,5 +1,5 @@
 //! What is played: everything wants a reboot, a budget is in the way for a while, an admin's cordon
-//! has to stay.
+//! has to stay. Beside it two hosts that are no nodes are powered through their annotations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,9 +12,12 @@ use tokio::time::Instant;
 use super::cluster::{DemoConfig, DemoError};
 use super::files::HostFiles;
 use super::machine::{self, MachineConfig};
+use super::metal::Metal;
 use super::verdict::{self, Verdict};
 use crate::api::{ApiServer, Reply, Request};
-use crate::chronicle::{Checks, Entry, Kind, Names, NodeView, Observer, PodView, holder_of, lines};
+use crate::chronicle::{
+    Checks, Entry, Kind, Names, NodeView, Observer, PodView, Violation, holder_of, lines,
+};
 use crate::clock::{Clock as _, TokioClock};
 use crate::scenario::{Minds, Timeline, Told, coordinator_user};
 use crate::world::{Actor, Cluster};
@@ -34,6 +37,9 @@ pub struct Demo {
     server: ApiServer,
     pub(super) observer: Observer,
     pub(super) checks: Checks,
+    pub(super) metal: Metal,
+    /// Promises about hosts that were broken.
+    pub(super) broken: Vec<Violation>,
     names: Names,
     minds: Minds,
     timeline: Timeline,
@@ -93,11 +99,14 @@ impl Demo {
         // Two nodes have to hold each other's pods.
         let last = spec.node_names().last().filter(|_| config.nodes > 2);
         let flags = config.coordinator();
+        let metal = Metal::start(&config, &server, &clock)?;
         let mut demo = Self {
             config,
             observer: Observer::start(&server),
             server,
             checks: Checks::new(flags),
+            metal,
+            broken: Vec::new(),
             clock,
             names: Names::default(),
             minds,
@@ -161,7 +170,11 @@ impl Demo {
 
     /// Whether every node has had its boot and nothing is left to do, or it takes far too long.
     pub fn is_over(&self) -> bool {
-        self.is_late() || (self.triggered && self.unfinished().is_empty())
+        self.is_late() || (self.triggered && self.is_done())
+    }
+
+    fn is_done(&self) -> bool {
+        self.unfinished().is_empty() && self.metal.unfinished(&self.observer).is_empty()
     }
 
     /// Judges what has happened until now.
@@ -249,8 +262,14 @@ impl Demo {
     }
 
     fn look(&mut self, tell: bool) {
+        for entry in self.metal.news() {
+            self.timeline.add(entry, &self.names);
+        }
         for change in self.observer.take() {
-            let broken = self.checks.saw(&change, &self.observer, self.clock.now());
+            let mut broken = self.checks.saw(&change, &self.observer, self.clock.now());
+            let of_host = self.metal.judge(&change);
+            self.broken.extend(of_host.iter().cloned());
+            broken.extend(of_host);
             for entry in lines(&change, &mut self.names) {
                 if tell {
                     self.timeline.add(entry, &self.names);
@@ -270,6 +289,12 @@ impl Demo {
         if !self.triggered && self.elapsed() >= self.config.time(TRIGGERED_AFTER) {
             self.triggered = true;
             self.trigger()?;
+            for done in self.metal.trigger()? {
+                self.tell(&done);
+            }
+        }
+        if let Some(done) = self.metal.play(&self.observer)? {
+            self.tell(&done);
         }
         if !self.freed && self.is_blocked_long() {
             self.freed = true;

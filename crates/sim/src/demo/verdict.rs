@@ -1,7 +1,8 @@
 //! What was checked, and whether it held.
 
+use super::metal_checks;
 use super::play::Demo;
-use crate::chronicle::{Kind, NodeView, PodView, holder_of};
+use crate::chronicle::{Kind, LEAD, NodeView, PodView, holder_of};
 
 /// One promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,13 +36,14 @@ pub(super) fn verdict(demo: &Demo) -> Verdict {
     ];
     checks.extend(cordon(demo));
     checks.push(clean(demo));
-    let broken = demo.checks.violations().iter();
+    checks.extend(metal_checks::checks(&demo.metal, &demo.observer));
+    let broken = demo.checks.violations().iter().chain(&demo.broken);
     checks
         .extend(broken.map(|violation| check(false, "no promise was broken", violation.0.clone())));
     Verdict(checks)
 }
 
-fn check(held: bool, what: &str, seen: String) -> Check {
+pub(super) fn check(held: bool, what: &str, seen: String) -> Check {
     Check {
         held,
         what: what.to_owned(),
@@ -151,7 +153,7 @@ fn clean(demo: &Demo) -> Check {
     let held = demo
         .observer
         .all(Kind::Lease)
-        .filter(|(_, lease)| holder_of(lease).is_some());
+        .filter(|(name, lease)| *name != LEAD && holder_of(lease).is_some());
     let records = demo
         .observer
         .all(Kind::Node)

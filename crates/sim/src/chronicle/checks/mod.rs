@@ -63,7 +63,8 @@ impl Checks {
                 self.out.saw_lease(&change.name, before, after);
                 self.count(now);
             }
-            Kind::Pod | Kind::Event | Kind::Definition => {}
+            // What hosts promise is held against their machines: `crate::metal`.
+            Kind::Host | Kind::Pod | Kind::Event | Kind::Definition => {}
         }
         self.violations[before..].to_vec()
     }

@@ -1,0 +1,44 @@
+//! The demo's hosts, in real time.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use dogwatch_sim::demo::{Demo, DemoConfig};
+use jiff::Timestamp;
+
+/// Plays it to its end, and tells all of it.
+async fn play(speed: f64) -> (Demo, String) {
+    let folder = std::env::temp_dir().join(format!("dogwatch-demo-hosts-{}", std::process::id()));
+    let config = DemoConfig {
+        nodes: 2,
+        control_plane: 1,
+        seed: 3,
+        speed,
+        folder: folder.clone(),
+        now: Timestamp::now(),
+    };
+    let mut demo = Demo::start(config).await.unwrap();
+    let mut text = String::new();
+    while !demo.is_over() {
+        for told in demo.next().await.unwrap() {
+            text.push_str(&format!("{told}\n"));
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+    (demo, text)
+}
+
+#[tokio::test]
+async fn one_host_is_rebooted_by_its_annotation_and_one_is_held_off_by_its_key() {
+    let (demo, text) = play(4.0).await;
+    let verdict = demo.verdict();
+    println!("{text}\n{verdict:#?}");
+    assert!(verdict.held(), "{text}\n{verdict:#?}");
+    for promise in [
+        "every host that was annotated is served, and runs again",
+        "each host had exactly one power-off",
+        "the host with the key was off for as long as the key was there",
+        "off was proved by two readings before each power-on",
+    ] {
+        let is_checked = verdict.0.iter().any(|check| check.what == promise);
+        assert!(is_checked, "{promise} is not checked: {verdict:#?}");
+    }
+}
