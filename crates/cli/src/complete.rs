@@ -181,6 +181,7 @@ mod tests {
     fn commands_flags_and_their_values_are_completed() {
         assert!(complete(&["roll"]).contains(&"rollout-restart".to_owned()));
         assert!(complete(&["rollout-restart", "--ti"]).contains(&"--timeout".to_owned()));
+        assert_eq!(complete(&["status", "sch"]), ["schedules", ":4"]);
         assert_eq!(complete(&["status", "-o", "y"]), ["yaml", ":4"]);
         assert_eq!(complete(&["status", "--output", "js"]), ["json", ":4"]);
         assert_eq!(complete(&["--context", "x", "expl"]), ["explain", ":4"]);

@@ -290,4 +290,23 @@ async fn a_viewer_sees_an_operator_acts_and_who_only_patches_nodes_may_not_ask_f
     let operator = person(&control_plane, "operator", &roles).await;
     let asked = dogwatch_by(&operator, &["reboot", "n1"]);
     assert_eq!(text(&asked), "node/n1 is asked to reboot\n");
+    let schedules = async |who: &str| {
+        let schedule = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootSchedule",
+            "metadata": { "name": "s1", "namespace": "dogwatch" },
+            "spec": { "at": "2099-01-01T03:00:00Z", "nodes": { "selector": {} }, "hosts": { "selector": {} } } });
+        let account = format!("--as=system:serviceaccount:default:{who}");
+        let create = ["create", "-f", "-", &account];
+        control_plane
+            .run_kubectl(&create, &schedule.to_string())
+            .await
+    };
+    schedules("viewer").await.unwrap_err();
+    schedules("operator").await.unwrap();
+    let seen = text(&dogwatch_by(&viewer, &["status", "schedules"]));
+    assert!(seen.contains("s1"), "{seen}");
+    for who in ["viewer", "operator"] {
+        let account = format!("--as=system:serviceaccount:default:{who}");
+        let asked = ["auth", "can-i", "get", "secrets", "-A", &account];
+        control_plane.run_kubectl(&asked, "").await.unwrap_err();
+    }
 }
