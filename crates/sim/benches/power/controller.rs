@@ -149,6 +149,19 @@ impl Controller {
         ticks / TICKS_EACH_SECOND
     }
 
+    /// The seconds that its threads ran, and those that they could have run and had no processor: what
+    /// takes long on a busy machine, and is not the program's.
+    pub fn ran_and_waited(&self) -> (f64, f64) {
+        let id = self.child.id().expect("it runs");
+        let tasks = std::fs::read_dir(format!("/proc/{id}/task")).unwrap();
+        let stats = tasks
+            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok());
+        stats.fold((0.0, 0.0), |(ran, waited), stat| {
+            let nanos: Vec<f64> = stat.split(' ').flat_map(str::parse).collect();
+            (ran + nanos[0] / 1e9, waited + nanos[1] / 1e9)
+        })
+    }
+
     fn file(&self, name: &str) -> String {
         let id = self.child.id().expect("it runs");
         std::fs::read_to_string(format!("/proc/{id}/{name}")).unwrap()

@@ -30,6 +30,7 @@ pub const HELD_OFF: usize = 0;
 pub async fn measure(stage: &Stage, controller: &Controller, healthy: usize) {
     let fences = number_of("FENCES", FENCES);
     let hung = stage.bmcs.len() - healthy;
+    let before = controller.ran_and_waited();
     for (what, hosts, apart) in [
         ("at once", 0..fences, Duration::ZERO),
         ("one by one", fences..2 * fences, APART),
@@ -54,6 +55,15 @@ pub async fn measure(stage: &Stage, controller: &Controller, healthy: usize) {
             sent == fences,
         );
     }
+    let (ran, waited) = controller.ran_and_waited();
+    note(
+        "the controller meanwhile",
+        &format!(
+            "ran {:.1} s, waited {:.1} s for a processor",
+            ran - before.0,
+            waited - before.1
+        ),
+    );
     queue(controller).await;
     reboot(stage, 2 * fences).await;
 }
