@@ -1,5 +1,7 @@
 //! What an adversary, or a slip of the hand in a status, would make of the decision. Specification S2, S6.
 
+use std::time::Duration;
+
 use super::world::*;
 use crate::power::*;
 
@@ -198,4 +200,44 @@ fn thousands_of_keys_are_obeyed_and_not_all_repeated_in_every_sentence() {
     world.remove(KEY);
     names.iter().for_each(|name| world.remove(name));
     world.until_on();
+}
+
+#[test]
+fn the_interval_between_two_readings_begins_with_the_first_answer() {
+    let mut world = held();
+    world.run(60);
+    let ago = |seconds| world.mono() - Duration::from_secs(seconds);
+    let read = |asked, answered| Read {
+        level: 0,
+        asked: ago(asked),
+        answered: ago(answered),
+        said: Ok(Reading::Off),
+    };
+    for (first_answered, is_proved) in [(20, true), (19, false)] {
+        let mut seen = world.seen.clone();
+        seen.memory.forget_bmc();
+        seen.memory.read(read(20, first_answered));
+        seen.memory.read(read(15, 15));
+        let proof = proof(&seen, &world.config, world.now());
+        assert_eq!(
+            proof.is_some(),
+            is_proved,
+            "answered {first_answered} s ago"
+        );
+    }
+}
+
+#[test]
+fn a_new_leaders_proof_is_read_after_every_command_of_unknown_end_can_be_run_no_more() {
+    let mut world = held();
+    world.crash(0);
+    let power = &mut world.seen.host.status.power;
+    power.command.as_mut().unwrap().after_unknown = true;
+    world.version += 1;
+    // Two polls, of which the first is too early.
+    world.run(59);
+    assert_eq!(world.seen.memory.readings.len(), 2);
+    assert_eq!(proved(&world), None);
+    world.run(60);
+    assert!(proved(&world).is_some());
 }
