@@ -68,6 +68,10 @@ const OPTIONS: [(&str, &str); 12] = [
     ("apikey", "secrets belong in the Secret"),
 ];
 
+/// What ends a word or begins a command in a shell. fence_virsh, fence_vbox and others write an option as it is
+/// into a command line on the machine that they log in to.
+const SHELLS: [char; 10] = ['\'', '"', '`', '$', ';', '&', '|', '<', '>', '\\'];
+
 /// Options without which an agent takes the first or last thing that it finds.
 const NEEDED: [(&str, &str, &str); 1] = [(
     "fence_redfish",
@@ -128,6 +132,12 @@ pub(super) fn check_options(agent: &str, options: &BTreeMap<String, String>) -> 
         if value.chars().any(char::is_control) {
             return unsupported(format!(
                 "the option {name} has a line break or another control character"
+            ));
+        }
+        if value.starts_with('-') || value.contains(SHELLS) {
+            return unsupported(format!(
+                "the option {name} begins with '-', or has one of the signs that a shell goes by: agents make \
+                 command lines of such values; name the device by another name, as its UUID"
             ));
         }
     }

@@ -212,6 +212,14 @@ fn check_credentials(credentials: &Credentials) -> Result<(), Fault> {
         let message = "user or password has a line break or another control character";
         return Err(Fault::harmless(Class::WrongCredentials, message));
     }
+    // Agents write it into ssh's command line as it is: a further word of it would be an option of ssh, and
+    // ssh runs what its options say, in the controller.
+    let user = &credentials.username;
+    if user.starts_with('-') || user.contains(|c: char| c.is_whitespace() || "'\"".contains(c)) {
+        let message = "the user name begins with '-', or has a blank or a quotation mark, which no fence agent can be \
+                       handed";
+        return Err(Fault::harmless(Class::WrongCredentials, message));
+    }
     Ok(())
 }
 

@@ -323,3 +323,76 @@ fn metadata_is_read_and_what_is_none_is_refused() {
         assert_eq!(fault.class, Class::Contradiction, "{nothing}");
     }
 }
+
+#[test]
+fn neither_a_user_name_nor_an_option_can_become_a_command() {
+    let with_user = |username: &str| {
+        let credentials = Credentials {
+            username: username.to_owned(),
+            ..credentials("sekret16")
+        };
+        Fence::new(Path::new("/"), target(&[("plug", "1")]), &credentials, true)
+    };
+    for username in [
+        "\"-oProxyCommand=touch /tmp/x\" a",
+        "-oProxyCommand=reboot",
+        "a -oProxyCommand=reboot",
+        "a\u{a0}b",
+        "'a'",
+    ] {
+        let fault = with_user(username).unwrap_err();
+        assert_eq!(
+            (fault.class, fault.may_have_run),
+            (Class::WrongCredentials, false)
+        );
+        assert!(!fault.message.contains(username), "{fault}");
+    }
+    for username in [
+        "admin",
+        "DOMAIN\\admin",
+        "admin@vsphere.local",
+        "root@pam!token",
+        "a-b_c",
+    ] {
+        assert!(with_user(username).is_ok(), "{username}");
+    }
+    for value in [
+        "vm;reboot",
+        "vm|sh",
+        "vm&",
+        "$(reboot)",
+        "`reboot`",
+        "vm > /etc/x",
+        "a\"b",
+        "it's",
+        "-oProxyCommand=x",
+        "a\\b",
+    ] {
+        let fault = Fence::new(
+            Path::new("/"),
+            target(&[("plug", value)]),
+            &credentials("p"),
+            true,
+        )
+        .unwrap_err();
+        assert_eq!(fault.class, Class::Unsupported, "{value}");
+        assert!(fault.message.contains("plug"), "{fault}");
+    }
+    for value in [
+        "1",
+        "4,5",
+        "web (1)",
+        "i-0abc",
+        "/redfish/v1/Systems/1",
+        "tag:Name=a",
+        "https://h:8006/api?x=y",
+    ] {
+        let made = Fence::new(
+            Path::new("/"),
+            target(&[("plug", value)]),
+            &credentials("p"),
+            true,
+        );
+        assert!(made.is_ok(), "{value}");
+    }
+}
