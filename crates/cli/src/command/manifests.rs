@@ -12,8 +12,9 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 
 /// `deploy/base`, in the order in which it is to be applied.
-const BASE: [&str; 7] = [
+const BASE: [&str; 8] = [
     CRDS[0],
+    CRDS[1],
     include_str!("../../../../deploy/base/namespace.yaml"),
     include_str!("../../../../deploy/base/rbac.yaml"),
     include_str!("../../../../deploy/base/daemonset.yaml"),
