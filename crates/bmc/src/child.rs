@@ -50,6 +50,8 @@ pub(crate) enum Failure {
     Missing(String),
     #[error("{0} could not be started: {1}")]
     Start(String, io::Error),
+    #[error("no time was left to start {0}")]
+    TooLate(String),
     /// Without the time: a message that changes each time is written each time.
     #[error("{0} did not answer in time and was killed")]
     TimedOut(String),
@@ -65,6 +67,7 @@ impl From<Failure> for Fault {
         match failure {
             Failure::Missing(_) => Fault::harmless(Class::Unsupported, message),
             Failure::Start(..) => Fault::harmless(Class::Refused, message),
+            Failure::TooLate(_) => Fault::harmless(Class::TimedOut, message),
             Failure::TimedOut(_) => Fault::unknown_end(Class::TimedOut, message),
             Failure::TooMuch(_) => Fault::unknown_end(Class::Contradiction, message),
             Failure::Io(..) => Fault::unknown_end(Class::Refused, message),
@@ -76,6 +79,10 @@ impl From<Failure> for Fault {
 /// or is dropped, the whole group has been killed; a process that left the group is not followed.
 pub(crate) async fn run(call: &Call<'_>, within: Duration) -> Result<Ended, Failure> {
     let name = name_of(call.program);
+    // A process that starts runs for a moment before it is killed: long enough for a command.
+    if within.is_zero() {
+        return Err(Failure::TooLate(name));
+    }
     // Before the child is there, so that its end cannot be missed.
     let mut ends = signal(SignalKind::child()).map_err(|e| Failure::Io(name.clone(), e))?;
     let mut child = spawn(call).map_err(|error| not_started(name.clone(), error))?;

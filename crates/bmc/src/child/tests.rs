@@ -71,6 +71,19 @@ async fn past_its_deadline_the_whole_group_is_killed() {
 }
 
 #[tokio::test]
+async fn with_no_time_left_nothing_is_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("started");
+    let script = format!("touch {}", file.display());
+    let failure = run(&sh(&["-c", &script]), Duration::ZERO)
+        .await
+        .unwrap_err();
+    assert!(matches!(failure, Failure::TooLate(_)), "{failure}");
+    assert!(!Fault::from(failure).may_have_run);
+    assert!(!file.exists());
+}
+
+#[tokio::test]
 async fn who_stops_waiting_kills_the_whole_group() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("grandchild");
