@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{HostRow, ScheduleRow};
 use super::fleet::{Fleet, LeaseRow, is_true, said};
 use super::policies::{PolicyRow, policies};
 use super::words::ordinal;
+use super::{HostRow, ScheduleRow};
 use crate::Now;
 use crate::reboot::{NodeSeen, Parsed, Phase, reason};
 

@@ -40,8 +40,10 @@ pub fn power_ons(log: &Log, received: &[Received], said: &[Said]) -> Vec<PowerOn
 /// When the command came that was carried out at this time: what is read after it is about it.
 fn commanded(at: Timestamp, received: &[Received]) -> Timestamp {
     let earlier = received.iter().filter(|one| one.at <= at);
-    let ons = earlier.filter(|one| matches!(one.kind, Some(ResetType::On | ResetType::ForceOn)));
-    ons.map(|one| one.at).last().unwrap_or(at)
+    let mut ons = earlier
+        .filter(|one| matches!(one.kind, Some(ResetType::On | ResetType::ForceOn)))
+        .map(|one| one.at);
+    ons.next_back().unwrap_or(at)
 }
 
 fn power_on(at: Timestamp, commanded: Timestamp, said: &[Said]) -> PowerOn {
