@@ -229,17 +229,8 @@ async fn person(control_plane: &ControlPlane, name: &str, roles: &[&str]) -> Pat
     control_plane.kubeconfig_for(&token.await.unwrap()).unwrap()
 }
 
-#[tokio::test]
-async fn a_viewer_sees_an_operator_acts_and_who_only_patches_nodes_may_not_ask_for_a_reboot() {
-    let control_plane = ControlPlane::builder().controllers([]).start();
-    let control_plane = control_plane.await.unwrap();
-    install(&control_plane).await;
-    let manifests = text(&dogwatch(
-        &control_plane,
-        &["manifests", "--with-policies=deny"],
-    ));
-    let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
-    control_plane.run_kubectl(&apply, &manifests).await.unwrap();
+/// Rights over Nodes, and none to ask them.
+async fn grant_patching(control_plane: &ControlPlane) {
     let patches = [
         "create",
         "clusterrole",
@@ -257,6 +248,36 @@ async fn a_viewer_sees_an_operator_acts_and_who_only_patches_nodes_may_not_ask_f
         "--namespace=dogwatch",
     ];
     control_plane.run_kubectl(&same, "").await.unwrap();
+}
+
+/// Has a person make a schedule.
+async fn schedules(
+    control_plane: &ControlPlane,
+    who: &str,
+) -> Result<String, dogwatch_testbed::Error> {
+    let schedule = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootSchedule",
+        "metadata": { "name": "s1", "namespace": "dogwatch" },
+        "spec": { "at": "2099-01-01T03:00:00Z", "nodes": { "selector": {} }, "hosts": { "selector": {} } } });
+    let account = format!("--as=system:serviceaccount:default:{who}");
+    // Whoever may not list kinds cannot have kubectl look at a manifest's fields beforehand.
+    let create = ["create", "--validate=false", "-f", "-", &account];
+    control_plane
+        .run_kubectl(&create, &schedule.to_string())
+        .await
+}
+
+#[tokio::test]
+async fn a_viewer_sees_an_operator_acts_and_who_only_patches_nodes_may_not_ask_for_a_reboot() {
+    let control_plane = ControlPlane::builder().controllers([]).start();
+    let control_plane = control_plane.await.unwrap();
+    install(&control_plane).await;
+    let manifests = text(&dogwatch(
+        &control_plane,
+        &["manifests", "--with-policies=deny"],
+    ));
+    let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
+    control_plane.run_kubectl(&apply, &manifests).await.unwrap();
+    grant_patching(&control_plane).await;
     let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1" } });
     let create = ["create", "-f", "-"];
     control_plane
@@ -290,19 +311,8 @@ async fn a_viewer_sees_an_operator_acts_and_who_only_patches_nodes_may_not_ask_f
     let operator = person(&control_plane, "operator", &roles).await;
     let asked = dogwatch_by(&operator, &["reboot", "n1"]);
     assert_eq!(text(&asked), "node/n1 is asked to reboot\n");
-    let schedules = async |who: &str| {
-        let schedule = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootSchedule",
-            "metadata": { "name": "s1", "namespace": "dogwatch" },
-            "spec": { "at": "2099-01-01T03:00:00Z", "nodes": { "selector": {} }, "hosts": { "selector": {} } } });
-        let account = format!("--as=system:serviceaccount:default:{who}");
-        // Whoever may not list kinds cannot have kubectl look at a manifest's fields beforehand.
-        let create = ["create", "--validate=false", "-f", "-", &account];
-        control_plane
-            .run_kubectl(&create, &schedule.to_string())
-            .await
-    };
-    schedules("viewer").await.unwrap_err();
-    schedules("operator").await.unwrap();
+    schedules(&control_plane, "viewer").await.unwrap_err();
+    schedules(&control_plane, "operator").await.unwrap();
     let seen = text(&dogwatch_by(&viewer, &["status", "schedules"]));
     assert!(seen.contains("s1"), "{seen}");
     for who in ["viewer", "operator"] {

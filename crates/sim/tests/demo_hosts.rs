@@ -1,5 +1,8 @@
 //! The demo's hosts, in real time.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+#![allow(clippy::disallowed_methods, reason = "the demo plays in real time")]
+
+use std::fmt::Write as _;
 
 use dogwatch_sim::demo::{Demo, DemoConfig};
 use jiff::Timestamp;
@@ -19,7 +22,7 @@ async fn play(speed: f64) -> (Demo, String) {
     let mut text = String::new();
     while !demo.is_over() {
         for told in demo.next().await.unwrap() {
-            text.push_str(&format!("{told}\n"));
+            writeln!(text, "{told}").unwrap();
         }
     }
     std::fs::remove_dir_all(folder).unwrap();

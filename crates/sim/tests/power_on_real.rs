@@ -1,6 +1,10 @@
 //! The power controller's cases on a real API server, with short times, with the rights that are shipped.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a real API server has the real time"
+)]
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod power_cases;

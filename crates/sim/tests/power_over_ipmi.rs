@@ -1,6 +1,10 @@
 //! The power controller and a real machine behind a real BMC: an annotation on a BareMetalHost, and what the machine's console says.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a real machine has the real time"
+)]
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;

@@ -325,7 +325,7 @@ fn metadata_is_read_and_what_is_none_is_refused() {
 }
 
 #[test]
-fn neither_a_user_name_nor_an_option_can_become_a_command() {
+fn a_user_name_cannot_become_a_command() {
     let with_user = |username: &str| {
         let credentials = Credentials {
             username: username.to_owned(),
@@ -356,6 +356,14 @@ fn neither_a_user_name_nor_an_option_can_become_a_command() {
     ] {
         assert!(with_user(username).is_ok(), "{username}");
     }
+}
+
+#[test]
+fn an_option_cannot_become_a_command() {
+    let with_plug = |value| {
+        let target = target(&[("plug", value)]);
+        Fence::new(Path::new("/"), target, &credentials("p"), true)
+    };
     for value in [
         "vm;reboot",
         "vm|sh",
@@ -368,13 +376,7 @@ fn neither_a_user_name_nor_an_option_can_become_a_command() {
         "-oProxyCommand=x",
         "a\\b",
     ] {
-        let fault = Fence::new(
-            Path::new("/"),
-            target(&[("plug", value)]),
-            &credentials("p"),
-            true,
-        )
-        .unwrap_err();
+        let fault = with_plug(value).unwrap_err();
         assert_eq!(fault.class, Class::Unsupported, "{value}");
         assert!(fault.message.contains("plug"), "{fault}");
     }
@@ -387,12 +389,6 @@ fn neither_a_user_name_nor_an_option_can_become_a_command() {
         "tag:Name=a",
         "https://h:8006/api?x=y",
     ] {
-        let made = Fence::new(
-            Path::new("/"),
-            target(&[("plug", value)]),
-            &credentials("p"),
-            true,
-        );
-        assert!(made.is_ok(), "{value}");
+        assert!(with_plug(value).is_ok(), "{value}");
     }
 }

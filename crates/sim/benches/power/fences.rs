@@ -163,7 +163,7 @@ async fn reboot(stage: &Stage, number: usize) {
         let host = watch.view().hosts.get(&name(number));
         host.is_some_and(|host| host.status.power.command.is_none())
     };
-    while !is_done(&watch) && begun.elapsed() < Duration::from_secs(60) {
+    while !is_done(&watch) && begun.elapsed() < Duration::from_mins(1) {
         let _ = tokio::time::timeout(Duration::from_secs(1), watch.changed()).await;
     }
     let asked = bmc.counters().requests - before;

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use self::world::{ANY, HARD, KEY, PASSWORD, World};
 
+/// Hands the name of each case to a macro that runs it somewhere.
 #[macro_export]
 macro_rules! every_power_case {
     ($run:ident) => {
@@ -78,7 +79,9 @@ pub async fn keys_hold_a_host_off_until_the_last_one_is_gone(world: &World) {
     let shown = process.board.host(&world.name("h0")).unwrap();
     assert!(shown.decision.is_some());
     world.annotate("h0", "reboot.metal3.io/other", None).await;
-    bmc.machine().until(|state| state.is_powered()).await;
+    bmc.machine()
+        .until(dogwatch_sim::bmc::State::is_powered)
+        .await;
     world.time_passes().await;
     let log = bmc.machine().log();
     assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
@@ -130,7 +133,9 @@ pub async fn a_host_that_is_not_to_be_online_is_off_until_it_is(world: &World) {
             world.read("h0").await.status.powered_on == Some(true)
         })
         .await;
-    bmc.machine().until(|state| state.is_powered()).await;
+    bmc.machine()
+        .until(dogwatch_sim::bmc::State::is_powered)
+        .await;
     assert_eq!(bmc.machine().log().power_offs(), 1);
 }
 

@@ -53,10 +53,13 @@ pub enum Cut {
     After,
 }
 
+/// The calls so far, and at which of them the process dies.
+type Counted = (Vec<String>, Option<(usize, Cut)>);
+
 /// Counts calls, and lets the process die at one of them.
 #[derive(Clone, Default)]
 pub struct Scissors {
-    state: Arc<Mutex<(Vec<String>, Option<(usize, Cut)>)>>,
+    state: Arc<Mutex<Counted>>,
     died: Arc<Notify>,
 }
 

@@ -14,7 +14,7 @@ const NODES: &str = "spec.nodes of a RebootSchedule needs verb update on nodes/r
 const HOSTS: &str = "spec.hosts of a RebootSchedule needs verb update on baremetalhosts/reboot";
 
 /// The right to ask the hosts of one namespace, for the person.
-const ASKS_HOSTS: &str = r#"
+const ASKS_HOSTS: &str = r"
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: { name: asks-hosts }
@@ -27,7 +27,7 @@ metadata: { name: asks-hosts }
 roleRef: { apiGroup: rbac.authorization.k8s.io, kind: Role, name: asks-hosts }
 subjects:
   - { kind: ServiceAccount, name: person, namespace: default }
-"#;
+";
 
 /// A stage with the kind; where its namespace's schedules are.
 async fn stage() -> (Stage, String) {
@@ -41,7 +41,7 @@ async fn stage() -> (Stage, String) {
     (stage, schedules)
 }
 
-fn made(path: &str, name: &str, spec: Value) -> Call {
+fn made(path: &str, name: &str, spec: &Value) -> Call {
     let object = json!({
         "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootSchedule",
         "metadata": { "name": name }, "spec": spec,
@@ -76,7 +76,7 @@ async fn a_schedule_is_made_by_whoever_may_ask_all_whom_it_asks() {
         (Breaker, json!({ "nodes": all, "hosts": all }), Ok(())),
     ];
     for (index, (who, whom, expected)) in table.into_iter().enumerate() {
-        let call = made(&path, &format!("s{index}"), asking(&whom));
+        let call = made(&path, &format!("s{index}"), &asking(&whom));
         stage.attempt(&whom.to_string(), who, &call, expected).await;
     }
 }
@@ -98,7 +98,7 @@ async fn the_right_to_ask_one_namespaces_hosts_is_for_those_and_for_no_node() {
         (elsewhere, &hosts, Err(HOSTS)),
     ];
     for (index, (path, spec, expected)) in table.into_iter().enumerate() {
-        let call = made(path, &format!("s{index}"), spec.clone());
+        let call = made(path, &format!("s{index}"), spec);
         stage.attempt(path, Person, &call, expected).await;
     }
 }
@@ -106,7 +106,7 @@ async fn the_right_to_ask_one_namespaces_hosts_is_for_those_and_for_no_node() {
 /// Nothing tells when an API server goes by a new right: this is how often it is asked.
 async fn until_bound(stage: &Stage, path: &str) {
     let spec = asking(&json!({ "hosts": { "names": ["a"] } }));
-    let call = made(&format!("{path}?dryRun=All"), "dry", spec);
+    let call = made(&format!("{path}?dryRun=All"), "dry", &spec);
     let (_, hand) = stage
         .hands
         .iter()
@@ -127,7 +127,7 @@ async fn what_a_schedule_asks_is_changed_by_whoever_may_ask_it_and_anybody_may_t
     let there = format!("{path}/a");
     let spec = asking(&json!({ "nodes": { "names": ["a"] } }));
     stage
-        .attempt("made", Breaker, &made(&path, "a", spec), Ok(()))
+        .attempt("made", Breaker, &made(&path, "a", &spec), Ok(()))
         .await;
     let spec = |change: Value| Call::new("PATCH", &there, MERGE, json!({ "spec": change }));
     let sooner = json!({ "at": "2029-01-01T03:00:00Z" });

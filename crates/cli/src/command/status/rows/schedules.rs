@@ -27,7 +27,7 @@ fn cells(row: &ScheduleRow, wide: bool, now: Now) -> Vec<Cell> {
         row.next.map(|next| ahead(next, now)).into(),
         row.last.map(moment).into(),
         row.outcome
-            .map(|outcome| Cell::coloured(outcome, outcome_colour(outcome)))
+            .map(|outcome| Cell::coloured(outcome, Some(outcome_colour(outcome))))
             .into(),
     ];
     if wide {
@@ -54,11 +54,11 @@ fn colour(state: &str) -> Option<Colour> {
     }
 }
 
-fn outcome_colour(outcome: &str) -> Option<Colour> {
+fn outcome_colour(outcome: &str) -> Colour {
     match outcome {
-        "Requested" => Some(Colour::Green),
-        "Cancelled" => Some(Colour::Dim),
-        _ => Some(Colour::Red),
+        "Requested" => Colour::Green,
+        "Cancelled" => Colour::Dim,
+        _ => Colour::Red,
     }
 }
 
