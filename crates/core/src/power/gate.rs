@@ -82,7 +82,8 @@ fn object(ctx: &Context<'_>) -> Option<Refusal> {
         .map(|device| &device.address)
         .find(|address| address.is_err())
     {
-        let text = format!("spec.bmc.address {bad}; correct it");
+        // The address says where it stands.
+        let text = format!("{bad}; correct it");
         return Some(refuse(Knows::Unknown, reason::INVALID_ADDRESS, text));
     }
     if ctx.seen.shared_with.is_empty() {

@@ -86,7 +86,7 @@ fn one(ctx: &Context<'_>, level: usize) -> (Status, &'static str, String) {
         .map(|device| &device.address)
         .find(|address| address.is_err())
     {
-        let text = format!("an address of {name} {bad}; correct it");
+        let text = format!("{bad}; correct it");
         return (Status::False, reason::INVALID_ADDRESS, text);
     }
     if let Some(Access::Missing { reason, message }) = ctx.seen.access.get(level) {
