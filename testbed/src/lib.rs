@@ -27,6 +27,7 @@ mod ports;
 pub mod prometheus;
 mod readiness;
 mod recipe;
+mod rights;
 mod service;
 pub mod sushy;
 pub mod vm;
@@ -41,6 +42,7 @@ pub use control_plane::ControlPlane;
 pub use error::Error;
 pub use kubectl::PodRef;
 pub use recipe::find_go;
+pub use rights::rights_in;
 
 static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
 

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use dogwatch_process::clock::Clock;
-use dogwatch_testbed::{AuditEntry, shared};
+use dogwatch_testbed::{AuditEntry, rights_in, shared};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
@@ -82,11 +82,11 @@ async fn after(namespace: &str) {
     );
     let (used, all) = {
         let mut used = USED.lock().unwrap();
-        used.0.extend(entries.iter().map(right));
+        used.0.extend(entries.iter().map(AuditEntry::right));
         used.1 += 1;
         (used.0.clone(), used.1 == CASES)
     };
-    let shipped = shipped();
+    let shipped = rights_in(&[ROLES, HOSTS_ROLE], |why| why.contains("schedule:"));
     assert!(shipped.len() > 7, "{shipped:?}");
     let unused: Vec<&String> = shipped.difference(&used).collect();
     assert!(!all || unused.is_empty(), "unused: {unused:?}");
@@ -96,39 +96,6 @@ async fn after(namespace: &str) {
         unsaid.is_empty(),
         "not said to be for schedules: {unsaid:?}"
     );
-}
-
-fn right(entry: &AuditEntry) -> String {
-    let slash = if entry.subresource.is_empty() {
-        ""
-    } else {
-        "/"
-    };
-    let AuditEntry {
-        verb,
-        resource,
-        subresource,
-        ..
-    } = entry;
-    format!("{verb} {resource}{slash}{subresource}")
-}
-
-/// The verbs whose comment says that schedules need them.
-fn shipped() -> BTreeSet<String> {
-    let mut rights = BTreeSet::new();
-    let mut resource = "";
-    for line in ROLES.lines().chain(HOSTS_ROLE.lines()).map(str::trim) {
-        if let Some(list) = line.strip_prefix("resources: [") {
-            resource = list.trim_end_matches(']');
-        }
-        let verb = line
-            .strip_prefix("- ")
-            .and_then(|rest| rest.split_once(" # "));
-        if let Some((verb, _)) = verb.filter(|(_, why)| why.contains("schedule:")) {
-            rights.insert(format!("{verb} {resource}"));
-        }
-    }
-    rights
 }
 
 /// A spec, the field that is named, and what is said.

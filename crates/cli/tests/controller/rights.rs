@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::process::Output;
 
-use dogwatch_testbed::{AuditEntry, ControlPlane};
+use dogwatch_testbed::{AuditEntry, ControlPlane, rights_in};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -58,7 +58,9 @@ async fn a_locked_node_and_a_policy_use_every_right_that_is_not_the_healers_and_
     assert!(controller.ended().await.success());
 
     let used = asked(&plane).await;
-    let shipped = shipped();
+    let shipped = rights_in(&[ROLES], |why| {
+        !ELSEWHERE.iter().any(|it| why.starts_with(it))
+    });
     assert!(shipped.len() > 20, "{shipped:?}");
     let unused: Vec<&String> = shipped.difference(&used).collect();
     assert!(unused.is_empty(), "unused: {unused:?}");
@@ -135,43 +137,8 @@ async fn asked(plane: &ControlPlane) -> BTreeSet<String> {
         refused.is_empty(),
         "what is shipped does not let it work: {refused:#?}"
     );
-    entries.iter().map(right).collect()
-}
-
-fn right(entry: &AuditEntry) -> String {
-    let slash = if entry.subresource.is_empty() {
-        ""
-    } else {
-        "/"
-    };
-    let AuditEntry {
-        verb,
-        resource,
-        subresource,
-        ..
-    } = entry;
-    format!("{verb} {resource}{slash}{subresource}")
+    entries.iter().map(AuditEntry::right).collect()
 }
 
 /// Whose rights are looked at in tests of their own, by how the comment begins.
 const ELSEWHERE: [&str; 3] = ["healer", "power:", "schedule:"];
-
-/// Each verb of the roles but those that say at once that they are another part's.
-fn shipped() -> BTreeSet<String> {
-    let mut rights = BTreeSet::new();
-    let mut resource = "";
-    for line in ROLES.lines().map(str::trim) {
-        if let Some(list) = line.strip_prefix("resources: [") {
-            resource = list.trim_end_matches(']');
-        }
-        let verb = line
-            .strip_prefix("- ")
-            .and_then(|rest| rest.split_once(" # "));
-        if let Some((verb, _)) =
-            verb.filter(|(_, why)| !ELSEWHERE.iter().any(|it| why.starts_with(it)))
-        {
-            rights.insert(format!("{verb} {resource}"));
-        }
-    }
-    rights
-}

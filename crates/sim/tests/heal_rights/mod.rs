@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use dogwatch_testbed::{AuditEntry, shared};
+use dogwatch_testbed::{AuditEntry, rights_in, shared};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
@@ -88,45 +88,12 @@ pub async fn after(namespace: &str, cases: usize) {
     );
     let (used, all) = {
         let mut used = USED.lock().unwrap();
-        used.0.extend(entries.iter().map(right));
+        used.0.extend(entries.iter().map(AuditEntry::right));
         used.1 += 1;
         (used.0.clone(), used.1 == cases)
     };
-    let shipped = of_the_healer();
+    let shipped = rights_in(&[ROLES], |why| why.contains("healer"));
     assert!(shipped.len() > 5, "{shipped:?}");
     let unused: Vec<&String> = shipped.difference(&used).collect();
     assert!(!all || unused.is_empty(), "unused: {unused:?}");
-}
-
-fn right(entry: &AuditEntry) -> String {
-    let slash = if entry.subresource.is_empty() {
-        ""
-    } else {
-        "/"
-    };
-    let AuditEntry {
-        verb,
-        resource,
-        subresource,
-        ..
-    } = entry;
-    format!("{verb} {resource}{slash}{subresource}")
-}
-
-/// The verbs whose comment says that the healer needs them.
-fn of_the_healer() -> BTreeSet<String> {
-    let mut rights = BTreeSet::new();
-    let mut resource = "";
-    for line in ROLES.lines().map(str::trim) {
-        if let Some(list) = line.strip_prefix("resources: [") {
-            resource = list.trim_end_matches(']');
-        }
-        let verb = line
-            .strip_prefix("- ")
-            .and_then(|rest| rest.split_once(" # "));
-        if let Some((verb, _)) = verb.filter(|(_, why)| why.contains("healer")) {
-            rights.insert(format!("{verb} {resource}"));
-        }
-    }
-    rights
 }

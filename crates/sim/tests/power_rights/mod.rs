@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use dogwatch_testbed::{AuditEntry, shared};
+use dogwatch_testbed::{AuditEntry, rights_in, shared};
 use tokio::sync::OnceCell;
 
 const USER: &str = "system:serviceaccount:dogwatch:dogwatch-controller";
@@ -55,45 +55,12 @@ pub async fn after(namespace: &str, cases: usize) {
     );
     let (used, all) = {
         let mut used = USED.lock().unwrap();
-        used.0.extend(entries.iter().map(right));
+        used.0.extend(entries.iter().map(AuditEntry::right));
         used.1 += 1;
         (used.0.clone(), used.1 == cases)
     };
-    let shipped = of_power();
+    let shipped = rights_in(&[ROLES, HOSTS_ROLE], |why| why.contains("power:"));
     assert!(shipped.len() >= 8, "{shipped:?}");
     let unused: Vec<&String> = shipped.difference(&used).collect();
     assert!(!all || unused.is_empty(), "unused: {unused:?}");
-}
-
-fn right(entry: &AuditEntry) -> String {
-    let slash = if entry.subresource.is_empty() {
-        ""
-    } else {
-        "/"
-    };
-    let AuditEntry {
-        verb,
-        resource,
-        subresource,
-        ..
-    } = entry;
-    format!("{verb} {resource}{slash}{subresource}")
-}
-
-/// The verbs whose comment says that power control needs them.
-fn of_power() -> BTreeSet<String> {
-    let mut rights = BTreeSet::new();
-    let mut resource = "";
-    for line in ROLES.lines().chain(HOSTS_ROLE.lines()).map(str::trim) {
-        if let Some(list) = line.strip_prefix("resources: [") {
-            resource = list.trim_end_matches(']');
-        }
-        let verb = line
-            .strip_prefix("- ")
-            .and_then(|rest| rest.split_once(" # "));
-        if let Some((verb, _)) = verb.filter(|(_, why)| why.contains("power:")) {
-            rights.insert(format!("{verb} {resource}"));
-        }
-    }
-    rights
 }
