@@ -20,6 +20,7 @@ use dogwatch_testbed::sushy::{PASSWORD, Sushy, System, USERNAME};
 use tempfile::TempDir;
 
 use conformance::{Devices, Soft};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// An agent takes half a second of processor time for a call.
 const WITHIN: Duration = Duration::from_mins(1);
@@ -331,6 +332,8 @@ fn processes(word: &str) -> Vec<String> {
 /// pexpect gives it a session of its own, where no signal to the agent's group reaches it.
 #[tokio::test]
 async fn the_ssh_of_an_agent_goes_with_it() {
+    // Under nohup we ignore SIGHUP, and so would our children; a signal that is caught is theirs again.
+    let _hangs_up = signal(SignalKind::hangup()).unwrap();
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = silent.local_addr().unwrap().port();
     let address = format!("fence+fence_apc://127.0.0.1:{port}?plug=1&ssh=1&login_timeout=60");
