@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, Park, SimBmc, port};
 use dogwatch_sim::clock::{Clock, TokioClock};
