@@ -16,6 +16,7 @@ mod event;
 pub mod fleet;
 pub mod heal;
 pub mod host;
+mod kind;
 pub mod kured;
 pub mod leader;
 pub mod lock;

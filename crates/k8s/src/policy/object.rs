@@ -1,6 +1,6 @@
 //! A policy as it came, with a `spec` of any form.
 
-use dogwatch_api::reboot_policy::{API_VERSION, KIND, PLURAL, RebootPolicy};
+use dogwatch_api::reboot_policy::RebootPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,23 +20,4 @@ pub struct PolicyObject {
     pub status: Value,
 }
 
-impl k8s_openapi::Resource for PolicyObject {
-    const API_VERSION: &'static str = API_VERSION;
-    const GROUP: &'static str = <RebootPolicy as k8s_openapi::Resource>::GROUP;
-    const KIND: &'static str = KIND;
-    const VERSION: &'static str = <RebootPolicy as k8s_openapi::Resource>::VERSION;
-    const URL_PATH_SEGMENT: &'static str = PLURAL;
-    type Scope = k8s_openapi::ClusterResourceScope;
-}
-
-impl k8s_openapi::Metadata for PolicyObject {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+crate::kind::is_sent_for!(PolicyObject, RebootPolicy);
