@@ -26,6 +26,7 @@ mod gate;
 mod hold;
 mod host;
 mod idle;
+mod now;
 mod off;
 mod on;
 mod operator;
@@ -55,6 +56,7 @@ pub use decide::{Action, Decision, Look, StatusWrite, decide};
 pub use host::{
     Device, Done, End, HISTORY, Host, HostName, HostStatus, Intention, Level, PowerStatus, State,
 };
+pub use now::PowerNow;
 pub use operator::{OperatorLease, Operators};
 pub use proof::{Moment, OffProof, proof};
 pub use seen::{Access, Check, Memory, Need, Owner, Read, Seen, Sent};
