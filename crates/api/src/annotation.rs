@@ -35,3 +35,29 @@ pub const GIVEN_BACK: &str = "dogwatch.dev/given-back";
 pub const WAITING: &str = "dogwatch.dev/waiting";
 /// On a Pod: it is the shadow of a static pod. Source: Kubernetes.
 pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";
+/// On a Machine, or on a Node where there is no Machine API: it has to be fenced. Source: metal3's
+/// remediation design; OpenShift's and metal3's health checks; specification §4.1.
+pub const EXTERNAL_REMEDIATION: &str = "host.metal3.io/external-remediation";
+/// On a Machine: the BareMetalHost that carries it, `namespace/name`. Source: metal3.
+pub const BARE_METAL_HOST: &str = "metal3.io/BareMetalHost";
+/// On a BareMetalHost: the remediator holds it off (JSON). Source: metal3's remediation design;
+/// specification §4.1.
+pub const MACHINE_REMEDIATION_KEY: &str = "reboot.metal3.io/machine-remediation";
+/// On a BareMetalHost: what the key of a `PowerRemediation` begins with; its UID follows.
+/// Source: specification §4.2.
+pub const POWER_REMEDIATION_PREFIX: &str = "reboot.metal3.io/power-remediation-";
+/// On a BareMetalHost: labels, annotations, taints and cordon of the Node that was deleted (JSON), until
+/// they are on the new one. Source: specification §4.1.
+pub const NODE_BACKUP: &str = "dogwatch.dev/node-backup";
+/// On a BareMetalHost: its newest remediation, with the times of its steps (JSON).
+pub const REMEDIATION: &str = "dogwatch.dev/remediation";
+/// On a BareMetalHost: a person has made sure that it is off (JSON). Source: specification §4.2.
+pub const CONFIRMED_OFF: &str = "dogwatch.dev/confirmed-off";
+/// On a Node: the remediator has its machine in hand (JSON).
+pub const FENCING: &str = "dogwatch.dev/fencing";
+/// On a `PowerRemediation`: the Node that it is for. Source: medik8s.
+pub const NHC_NODE_NAME: &str = "remediation.medik8s.io/node-name";
+/// On a `PowerRemediation`: its health check has given up on it; stop. Source: medik8s.
+pub const NHC_TIMED_OUT: &str = "remediation.medik8s.io/nhc-timed-out";
+/// On a Machine: health checks leave it alone. Source: Cluster API.
+pub const SKIP_REMEDIATION: &str = "cluster.x-k8s.io/skip-remediation";

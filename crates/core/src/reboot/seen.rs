@@ -71,6 +71,15 @@ pub struct NodeSeen {
     pub labels: BTreeMap<String, String>,
     /// Annotation `dogwatch.dev/keep-cordoned`.
     pub keep_cordoned: bool,
+    /// Annotation `host.metal3.io/external-remediation`, whatever its value: somebody wants this
+    /// machine fenced.
+    pub needs_remediation: bool,
+    /// Taint `node.kubernetes.io/out-of-service`, whoever set it.
+    pub out_of_service: bool,
+    /// Annotation `dogwatch.dev/fencing`: the remediator has this machine in hand.
+    pub fenced: bool,
+    /// `status.nodeInfo.systemUUID`: what the machine's own firmware says it is.
+    pub system_uuid: Option<String>,
     /// Label `dogwatch.dev/reboot=waiting`.
     pub waiting_label: bool,
     /// Annotation `dogwatch.dev/reboot`.

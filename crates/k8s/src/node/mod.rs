@@ -14,6 +14,9 @@ pub use gates::{blocking_pods, shut_gates};
 pub use patch::{patch_conditions, patch_node};
 pub use view::node_seen;
 
+/// The taint that says that a node's workloads may be taken from it by force. Source: Kubernetes.
+pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
 pub(crate) use patch::{cordon, merge_patch, seconds};
 
 pub use k8s_openapi::api::core::v1::Node;

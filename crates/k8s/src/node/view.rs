@@ -4,8 +4,10 @@ use dogwatch_api::{annotation, label};
 use dogwatch_core::condition::Condition;
 use dogwatch_core::name::{BadName, BootId, NodeName};
 use dogwatch_core::reboot::{Fingerprint, NodeSeen, Parsed};
-use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 use kube::ResourceExt as _;
+
+use super::OUT_OF_SERVICE;
 
 /// What the decision sees of a Node. Fails only on a name that no API server would have accepted.
 pub fn node_seen(node: &Node) -> Result<NodeSeen, BadName> {
@@ -17,6 +19,9 @@ pub fn node_seen(node: &Node) -> Result<NodeSeen, BadName> {
     let boot_id = status
         .and_then(|status| status.node_info.as_ref())
         .map(|info| info.boot_id.as_str());
+    let system_uuid = status
+        .and_then(|status| status.node_info.as_ref())
+        .map(|info| info.system_uuid.clone());
     Ok(NodeSeen {
         name: NodeName::new(node.name_any())?,
         uid: node.uid().unwrap_or_default(),
@@ -32,6 +37,10 @@ pub fn node_seen(node: &Node) -> Result<NodeSeen, BadName> {
         boot_id: boot_id.and_then(|text| BootId::new(text).ok()),
         labels: node.labels().clone(),
         keep_cordoned: annotation(annotation::KEEP_CORDONED).is_some_and(|value| value != "false"),
+        needs_remediation: annotation(annotation::EXTERNAL_REMEDIATION).is_some(),
+        out_of_service: taints(node).iter().any(|taint| taint.key == OUT_OF_SERVICE),
+        fenced: annotation(annotation::FENCING).is_some(),
+        system_uuid: system_uuid.filter(|text| !text.is_empty()),
         waiting_label: node
             .labels()
             .get(label::REBOOT)
@@ -45,6 +54,11 @@ pub fn node_seen(node: &Node) -> Result<NodeSeen, BadName> {
         last: Parsed::read(annotation(annotation::LAST_REBOOT)),
         conditions: conditions.iter().map(condition).collect(),
     })
+}
+
+fn taints(node: &Node) -> &[Taint] {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref());
+    taints.unwrap_or_default()
 }
 
 fn condition(condition: &NodeCondition) -> Condition {
