@@ -23,6 +23,7 @@ pub mod name;
 pub mod policy;
 pub mod power;
 pub mod reboot;
+pub mod remedy;
 pub mod rollout;
 pub mod schedule;
 pub mod selector;

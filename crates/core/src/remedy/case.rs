@@ -1,0 +1,206 @@
+//! Who is concerned, and what may be done about it, as data.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::clear::Release;
+use super::key::KeyOwner;
+use super::machine::{Machine, MachineName, ObjectName};
+use super::record::{Backup, Record};
+use super::request::{PowerRequest, RequestStatus};
+use crate::name::NodeName;
+use crate::power::{Host, HostName};
+use crate::reboot::NodeSeen;
+
+/// What to do about one case.
+pub type Decision = crate::Decision<Action, Look>;
+
+/// What a case is about. It is its name in logs, Events and `explain`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A Machine that is marked, or whose key stands on a host.
+    Machine(MachineName),
+    /// A Node that is marked, or whose key stands on a host.
+    Node(NodeName),
+    /// A request.
+    Request(ObjectName),
+    /// A host that carries a key of ours whose Machine, Node or request is gone, or a backup that waits
+    /// for its Node.
+    Host(HostName),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Machine(name) => write!(f, "machine/{name}"),
+            Subject::Node(name) => write!(f, "node/{name}"),
+            Subject::Request(name) => write!(f, "powerremediation/{name}"),
+            Subject::Host(name) => write!(f, "host/{name}"),
+        }
+    }
+}
+
+/// One thing to be handled, with its links followed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// What it is about.
+    pub subject: Subject,
+    /// For whom the key is.
+    pub key: KeyOwner,
+    /// It needs remediation. For a request: it is not served, withdrawn or given up yet.
+    pub needs: bool,
+    /// Its host, or why there is none: a reason of [`super::reason`], and a sentence.
+    pub host: Result<Arc<Host>, (&'static str, String)>,
+    /// The name of its Node, if it has one.
+    pub node_name: Option<NodeName>,
+    /// Its Node, if it is there.
+    pub node: Option<Arc<NodeSeen>>,
+    /// It is a control-plane machine.
+    pub control_plane: bool,
+    /// The Machine, where the case is one's, or its request's.
+    pub machine: Option<Arc<Machine>>,
+    /// The request.
+    pub request: Option<Arc<PowerRequest>>,
+}
+
+/// One write. Each is conditional on what was seen; done once more it does nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// The Lease `dogwatch-remedy-NODE` is taken, so that the budgets of planned reboots count this node.
+    /// Refused for a control-plane node while another one's planned reboot holds that group's lock.
+    TakeLease {
+        /// For which node.
+        node: NodeName,
+        /// Whether it is of the control plane.
+        control_plane: bool,
+        /// Whose remediation it is.
+        subject: Subject,
+    },
+    /// It is made free.
+    FreeLease {
+        /// For which node.
+        node: NodeName,
+    },
+    /// `dogwatch.dev/fencing` is put on the Node: whoever drains it stops.
+    MarkNode {
+        /// As it was seen: its UID goes with the patch.
+        node: Arc<NodeSeen>,
+        /// Whose remediation it is.
+        subject: Subject,
+    },
+    /// It is taken away.
+    UnmarkNode {
+        /// As it was seen.
+        node: Arc<NodeSeen>,
+    },
+    /// Our key is put on the host, and the record of the remediation with it, in one patch.
+    AddKey {
+        /// As it was read: UID and resourceVersion go with the patch.
+        host: Arc<Host>,
+        /// Name and value.
+        key: KeyOwner,
+        /// The record.
+        record: Record,
+    },
+    /// Our key is removed, and with it a person's confirmation; the record says so in the same patch.
+    RemoveKey {
+        /// As it was seen: UID and resourceVersion go with the patch.
+        host: Arc<Host>,
+        /// The annotation's name.
+        key: String,
+        /// The record, if it is this remediation's.
+        record: Option<Record>,
+    },
+    /// The record alone: a step was seen.
+    WriteRecord {
+        /// As it was seen.
+        host: Arc<Host>,
+        /// The record.
+        record: Record,
+    },
+    /// What has to come back on the Node is put on the host, before the Node is deleted.
+    KeepBackup {
+        /// As it was read.
+        host: Arc<Host>,
+        /// What.
+        backup: Backup,
+    },
+    /// The workloads are released.
+    Release(Release),
+    /// The need is taken from the Machine. A fresh one, with another value, would make this fail.
+    RemoveMachineNeed {
+        /// As it was seen: UID and resourceVersion go with the patch.
+        machine: Arc<Machine>,
+    },
+    /// The need is taken from the Node: one that is not deleted because it was withdrawn, or came back.
+    RemoveNodeNeed {
+        /// As it was seen.
+        node: Arc<NodeSeen>,
+    },
+    /// Labels, annotations, taints and cordon come back on the new Node; what stands there wins.
+    Restore {
+        /// The new Node, as it was seen.
+        node: Arc<NodeSeen>,
+        /// What was kept.
+        backup: Backup,
+    },
+    /// They are there: the host need not keep them any more.
+    DropBackup {
+        /// As it was seen.
+        host: Arc<Host>,
+    },
+    /// The taint `node.kubernetes.io/out-of-service` of ours is lifted: a new boot id was posted.
+    Untaint {
+        /// As it was seen: UID and resourceVersion go with the patch.
+        node: Arc<NodeSeen>,
+    },
+    /// The request's status, conditions apart.
+    WriteStatus {
+        /// As it was seen.
+        request: Arc<PowerRequest>,
+        /// How it should stand.
+        status: Box<RequestStatus>,
+    },
+    /// Our finalizer is put on the request, before anything else is done for it.
+    AddFinalizer {
+        /// As it was seen.
+        request: Arc<PowerRequest>,
+    },
+    /// It is taken away: nothing of ours is left.
+    RemoveFinalizer {
+        /// As it was seen.
+        request: Arc<PowerRequest>,
+    },
+    /// The Machine is handed back to its owner: condition `OwnerRemediated` False. Source: Cluster API.
+    HandBack {
+        /// As it was seen.
+        machine: Arc<Machine>,
+        /// Why.
+        message: String,
+    },
+}
+
+/// Facts that a case wants read. Each is asked for until an answer newer than `newer_than` is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Look {
+    /// The Node's sign of life: its Lease, and its Ready condition.
+    Beat {
+        /// Whose.
+        node: NodeName,
+        /// An older answer will not do.
+        newer_than: Duration,
+    },
+    /// [`super::Fresh`]: the host, the Node, its sign of life and the need, each by a GET.
+    Fresh {
+        /// An older answer will not do.
+        newer_than: Duration,
+    },
+    /// [`super::Leftovers`].
+    Leftovers {
+        /// Whose.
+        node: NodeName,
+        /// An older answer will not do.
+        newer_than: Duration,
+    },
+}

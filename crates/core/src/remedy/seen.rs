@@ -1,0 +1,112 @@
+//! What remediation decides from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::machine::{InfraMachine, Machine, MachineName, ObjectName};
+use super::request::PowerRequest;
+use crate::name::NodeName;
+use crate::power::{Host, HostName, OffProof, PowerNow};
+use crate::reboot::NodeSeen;
+
+/// Everything that is watched. Cheap to make: the objects are shared.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct World {
+    /// All Machines.
+    pub machines: BTreeMap<MachineName, Arc<Machine>>,
+    /// All `Metal3Machine`s.
+    pub infra: BTreeMap<ObjectName, Arc<InfraMachine>>,
+    /// All hosts.
+    pub hosts: BTreeMap<HostName, Arc<Host>>,
+    /// All Nodes.
+    pub nodes: BTreeMap<NodeName, Arc<NodeSeen>>,
+    /// All requests.
+    pub requests: BTreeMap<ObjectName, Arc<PowerRequest>>,
+    /// The `dogwatch-remedy-NODE` Leases that are held, by Node.
+    pub leases: BTreeMap<NodeName, RemedyLease>,
+    /// All lists have come. Before that nothing is concluded from what is not here.
+    pub synced: bool,
+}
+
+/// A held `dogwatch-remedy-NODE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemedyLease {
+    /// What a write to it relies on.
+    pub resource_version: String,
+}
+
+/// What is known of one case beside the watched objects: what was looked at, by this process.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Known {
+    /// Its host's power.
+    pub power: Option<PowerSeen>,
+    /// The Node's newest sign of life, each time another one was seen: when we asked, and what was said.
+    /// The first one since the host was first read off, and the newest.
+    pub beats: Option<[(Duration, Beat); 2]>,
+    /// The newest fresh reads.
+    pub fresh: Option<Fresh>,
+    /// What is left of the workloads.
+    pub leftovers: Option<Leftovers>,
+    /// When this process first saw the case as it stands, for what is said loudly after a while.
+    pub since: Option<Duration>,
+    /// Our write that the watch does not show yet: nothing is decided before it does, or this moment.
+    pub settling: Option<Duration>,
+}
+
+/// The power side's word on one host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PowerSeen {
+    /// The table's bit.
+    pub now: PowerNow,
+    /// The proof, if there is one now.
+    pub proof: Option<OffProof>,
+    /// Its BMC answers.
+    pub answers: bool,
+    /// When the first of the newest unbroken readings of off was asked.
+    pub off_since: Option<Duration>,
+    /// What the power side says of the host: a reason, and a sentence.
+    pub because: Option<(&'static str, String)>,
+}
+
+/// A Node's sign of life: the renewal of its Lease in `kube-node-lease`, and the newest
+/// `lastHeartbeatTime` of its Ready condition. Only a change of it means anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beat {
+    /// The UID of the Node it belongs to.
+    pub node_uid: Option<String>,
+    /// `spec.renewTime` of the Lease.
+    pub renewed: Option<Timestamp>,
+    /// `lastHeartbeatTime`.
+    pub posted: Option<Timestamp>,
+}
+
+/// One set of fresh GETs, all sent after `taken`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fresh {
+    /// When the first question was sent.
+    pub taken: Duration,
+    /// The host; `None`: gone.
+    pub host: Option<Arc<Host>>,
+    /// The Node of the case's name; `None`: there is none.
+    pub node: Option<Arc<NodeSeen>>,
+    /// Its whole object's labels, annotations and taints, for the backup.
+    pub backup: Option<super::record::Backup>,
+    /// Its sign of life.
+    pub beat: Beat,
+    /// The need still stands: the annotation, or the request.
+    pub needs: bool,
+}
+
+/// What is left on a Node whose workloads are being released.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftovers {
+    /// When it was asked.
+    pub taken: Duration,
+    /// Pods that do not tolerate the taint, `namespace/name`; at most a few are named.
+    pub pods: Vec<String>,
+    /// `VolumeAttachment`s of this Node.
+    pub attachments: Vec<String>,
+}
