@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::clear::Release;
 use super::key::KeyOwner;
 use super::machine::{Machine, MachineName, ObjectName};
@@ -56,6 +58,13 @@ pub struct Case {
     pub node_name: Option<NodeName>,
     /// Its Node, if it is there.
     pub node: Option<Arc<NodeSeen>>,
+    /// Why nothing is begun or released for it although its host is known: a reason, and a sentence. What
+    /// was begun is taken back.
+    pub trouble: Option<(&'static str, String)>,
+    /// The Lease `dogwatch-remedy-NODE` of its Node is held.
+    pub leased: bool,
+    /// Its remediation, as far as the host remembers it.
+    pub record: Option<Record>,
     /// It is a control-plane machine.
     pub control_plane: bool,
     /// The Machine, where the case is one's, or its request's.
@@ -150,10 +159,13 @@ pub enum Action {
         /// As it was seen.
         host: Arc<Host>,
     },
-    /// The taint `node.kubernetes.io/out-of-service` of ours is lifted: a new boot id was posted.
+    /// The taint `node.kubernetes.io/out-of-service` of ours is lifted: a new boot id was posted. One with
+    /// another `timeAdded` is somebody else's: it stays, and this is done.
     Untaint {
         /// As it was seen: UID and resourceVersion go with the patch.
         node: Arc<NodeSeen>,
+        /// Its `timeAdded`: [`RequestStatus::tainted_at`].
+        tainted_at: Timestamp,
     },
     /// The request's status, conditions apart.
     WriteStatus {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::request::StrategyType;
 use crate::name::NodeName;
 use crate::power::{HostName, OffProof};
@@ -24,6 +26,9 @@ pub struct Release {
     pub cleared: Cleared,
     /// How.
     pub how: StrategyType,
+    /// `timeAdded` of the taint, in whole seconds: by it, as it stands in the request's status, the taint is
+    /// known to be ours when it is lifted. No meaning for a Node that is deleted.
+    pub tainted_at: Timestamp,
 }
 
 impl Cleared {

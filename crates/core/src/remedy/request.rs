@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::machine::{MachineName, ObjectName};
 use super::record::Stamp;
@@ -52,7 +53,7 @@ pub struct Strategy {
 }
 
 /// How workloads are released once the host is proved off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StrategyType {
     /// The Node is deleted.
     DeleteNode,
@@ -89,6 +90,9 @@ pub struct RequestStatus {
     pub node_uid: Option<String>,
     /// The boot that is to be ended.
     pub boot_id: Option<String>,
+    /// `timeAdded` of our taint, in whole seconds: written before the taint is set, and taken away once it is
+    /// lifted. Another one is somebody else's (S3).
+    pub tainted_at: Option<Timestamp>,
     /// What proved the host off.
     pub proof: Option<ProofNote>,
     /// Its steps, the oldest first; at most [`RequestStatus::STEPS`], the first and the newest.
