@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::annotations::{self, Request};
-use super::bmc::{Command, Cost, Reading};
+use super::bmc::{About, Command, Cost, Reading};
 use super::config::Config;
 use super::host::{End, HostStatus, Intention};
 use super::provisioning;
@@ -147,6 +147,12 @@ impl<'a> Context<'a> {
 
     pub(super) fn target(&self, level: usize) -> Option<String> {
         self.seen.host.levels.get(level).map(target)
+    }
+
+    /// What the last check of the level found out, if it did.
+    pub(super) fn about(&self, level: usize) -> Option<&'a About> {
+        let check = self.seen.memory.checks.get(level)?.as_ref()?;
+        check.found.as_ref().ok()
     }
 
     pub(super) fn newest(&self, level: usize) -> Option<&'a Read> {

@@ -54,10 +54,26 @@ pub struct Host {
     pub externally_provisioned: Option<bool>,
     /// `spec.disablePowerOff`: metal3's hosts whose BMC loses power with the host.
     pub disable_power_off: bool,
+    /// `spec.consumerRef`: whose it is. What stands there and cannot be read has empty fields, so that it
+    /// is nobody's whom it could be compared with.
+    pub consumer: Option<Consumer>,
     /// What its power hangs on: `spec.bmc`, then `spec.power.levels`. Empty: it has no BMC.
     pub levels: Vec<Level>,
     /// Its status.
     pub status: HostStatus,
+}
+
+/// Who uses a host: `spec.consumerRef`. A field that is absent is empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Consumer {
+    /// Of `apiVersion`, what stands before the slash; empty: the core group.
+    pub group: String,
+    /// `kind`.
+    pub kind: String,
+    /// `namespace`.
+    pub namespace: String,
+    /// `name`.
+    pub name: String,
 }
 
 /// Devices that together cut a host's power: all of them must succeed.

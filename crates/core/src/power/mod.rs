@@ -20,11 +20,13 @@ mod annotations;
 mod bmc;
 mod config;
 mod confirm;
+mod confirmation;
 mod context;
 mod decide;
 mod gate;
 mod hold;
 mod host;
+mod identity;
 mod idle;
 mod now;
 mod off;
@@ -52,12 +54,15 @@ pub use address::{Address, BadAddress, Endpoint, Vendor};
 pub use annotations::{REBOOT, Request, is_obeyed, requests};
 pub use bmc::{About, Answer, Class, Command, Cost, Fault, Reading, together};
 pub use config::Config;
+pub use confirmation::{BadConfirmation, CONFIRMED_OFF, Confirmation};
 pub use decide::{Action, Decision, Look, StatusWrite, decide};
 pub use host::{
-    Device, Done, End, HISTORY, Host, HostName, HostStatus, Intention, Level, PowerStatus, State,
+    Consumer, Device, Done, End, HISTORY, Host, HostName, HostStatus, Intention, Level,
+    PowerStatus, State,
 };
-pub use now::PowerNow;
+pub use identity::{Identity, SystemId, same_system};
+pub use now::{PowerNow, now};
 pub use operator::{OperatorLease, Operators};
-pub use proof::{Moment, OffProof, proof};
+pub use proof::{Moment, OffProof, Readings, Source, proof};
 pub use seen::{Access, Check, Memory, Need, Owner, Read, Seen, Sent};
 pub use sharing::Sharing;

@@ -1,5 +1,14 @@
 //! Whether a host is powered on, as far as we know now. Source: specification §4.1.
 
+use std::time::Duration;
+
+use super::bmc::Reading;
+use super::config::Config;
+use super::context::Context;
+use super::gate::{self, Knows};
+use super::seen::Seen;
+use crate::Now;
+
 /// What the truth table of remediation asks of a host's power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PowerNow {
@@ -9,4 +18,36 @@ pub enum PowerNow {
     Off,
     /// Never read, too old, an error, or between the two: neither.
     Unknown,
+}
+
+/// Whether the host is powered on, by readings of the level in use that are not older than two polls, a
+/// confirm interval apart for off. Less than a proof: nothing is released on it.
+pub fn now(seen: &Seen, config: &Config, now: Now) -> PowerNow {
+    let ctx = Context::new(seen, config, "", 0.0, now);
+    let knows = gate::refusal(&ctx).map_or(Knows::Power, |refusal| refusal.knows);
+    match knows {
+        Knows::Power => read(&ctx),
+        Knows::Nothing | Knows::Unknown => PowerNow::Unknown,
+    }
+}
+
+fn read(ctx: &Context<'_>) -> PowerNow {
+    let level = ctx.level();
+    let newest = ctx.newest(level).filter(|read| ctx.is_fresh(read));
+    let Some(newest) = newest else {
+        return PowerNow::Unknown;
+    };
+    match &newest.said {
+        Ok(Reading::On) => PowerNow::On,
+        Ok(Reading::Off) => {
+            let twice = ctx.off_twice(level, Duration::ZERO, ctx.config.confirm);
+            let is_off = twice.is_some_and(|(first, _)| ctx.is_fresh(first));
+            if is_off {
+                PowerNow::Off
+            } else {
+                PowerNow::Unknown
+            }
+        }
+        Ok(Reading::PoweringOn | Reading::PoweringOff) | Err(_) => PowerNow::Unknown,
+    }
 }

@@ -81,11 +81,7 @@ fn softness(ctx: &Context<'_>, level: usize) -> Softness {
     if ctx.is_hard() {
         return Softness::HardWanted;
     }
-    let checks = &ctx.seen.memory.checks;
-    let about = checks
-        .get(level)
-        .and_then(|check| check.as_ref()?.found.as_ref().ok());
-    match about {
+    match ctx.about(level) {
         Some(about) if !about.can(Command::SoftOff) => Softness::Unsupported,
         // What cuts the power beside the BMC speaks to no operating system.
         _ if level > 0 => Softness::Unsupported,

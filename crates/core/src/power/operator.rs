@@ -163,6 +163,7 @@ mod tests {
             online: true,
             externally_provisioned: None,
             disable_power_off: false,
+            consumer: None,
             levels: Vec::new(),
             status: HostStatus::default(),
         }

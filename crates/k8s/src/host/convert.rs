@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dogwatch_api::annotation::METAL3_REBOOT;
-use dogwatch_core::power::{Address, BadAddress, Device, Host, HostName, Level};
+use dogwatch_core::power::{Address, BadAddress, Consumer, Device, Host, HostName, Level};
 use kube::ResourceExt as _;
 use serde_json::Value;
 
@@ -23,6 +23,7 @@ pub fn convert(object: &HostObject) -> Host {
         online: spec.online,
         externally_provisioned: spec.externally_provisioned,
         disable_power_off: spec.disable_power_off,
+        consumer: consumer(&object.spec["consumerRef"]),
         levels: spec.levels,
         status: status::read(object),
     }
@@ -79,6 +80,22 @@ impl Spec {
             levels,
         }
     }
+}
+
+/// Whatever stands there is somebody: one who cannot be read is nobody's whom it could be compared with.
+fn consumer(reference: &Value) -> Option<Consumer> {
+    if reference.is_null() {
+        return None;
+    }
+    let text = |name: &str| reference[name].as_str().unwrap_or_default().to_owned();
+    let version = text("apiVersion");
+    let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+    Some(Consumer {
+        group: group.to_owned(),
+        kind: text("kind"),
+        namespace: text("namespace"),
+        name: text("name"),
+    })
 }
 
 fn levels(spec: &Value) -> Vec<Level> {

@@ -17,7 +17,6 @@ mod client;
 mod convert;
 mod leaders;
 mod object;
-mod paged;
 mod secret;
 mod status;
 #[cfg(test)]

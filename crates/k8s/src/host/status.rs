@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::object::HostObject;
+use crate::field::{last_status_write, text, time};
 
 /// What stands there. A part that cannot be read never makes the host look safer than it is.
 pub(super) fn read(object: &HostObject) -> HostStatus {
@@ -20,7 +21,10 @@ pub(super) fn read(object: &HostObject) -> HostStatus {
         last_powered_on: ordering_time(&provisioning["lastPoweredOn"]),
         pending_reboot_since: ordering_time(&provisioning["pendingRebootSince"]),
         power: power(&status["power"]),
-        conditions: conditions(&status["conditions"], last_write(object)),
+        conditions: conditions(
+            &status["conditions"],
+            last_status_write(&object.metadata, CONTROLLER),
+        ),
     }
 }
 
@@ -172,30 +176,10 @@ fn conditions(conditions: &Value, last_write: Option<Timestamp>) -> Vec<Conditio
     .collect()
 }
 
-/// When we last wrote the status: a condition of this kind has no time of its own for that.
-fn last_write(object: &HostObject) -> Option<Timestamp> {
-    let managers = object.metadata.managed_fields.as_ref()?;
-    let ours = managers.iter().filter(|entry| {
-        entry.manager.as_deref() == Some(CONTROLLER)
-            && entry.subresource.as_deref() == Some("status")
-    });
-    ours.filter_map(|entry| entry.time.as_ref())
-        .map(|time| time.0)
-        .max()
-}
-
 /// A time that orders a reboot. One that cannot be read leaves no room for a later one, which is said,
 /// and lets nothing happen; taken for absent it would undo a reboot that is due.
 fn ordering_time(value: &Value) -> Option<Timestamp> {
     (!value.is_null()).then(|| time(value).unwrap_or(Timestamp::MAX))
-}
-
-fn time(value: &Value) -> Option<Timestamp> {
-    value.as_str()?.parse().ok()
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn number(value: &Value) -> u32 {

@@ -12,11 +12,12 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::time::Instant;
 
+use super::convert::convert;
 use super::leaders::{Looked, leaders, look, operator_lease};
 use super::object::HostObject;
-use super::paged::{Paged, Trimmed};
 use super::view::HostView;
 use crate::error::{Error, Kind};
+use crate::paged::{Paged, Trimmed};
 use crate::watch::{Event, Full, SHORTEST, Selection, watch};
 
 /// When to look again where nothing can be watched.
@@ -58,7 +59,7 @@ pub struct HostWatch {
 enum Sight {
     /// They are watched; whether a list has come since that was begun.
     Open {
-        events: BoxStream<'static, Event<Trimmed>>,
+        events: BoxStream<'static, Event<Trimmed<Arc<Host>>>>,
         is_listed: bool,
     },
     /// There is no such kind; it is looked for then.
@@ -66,7 +67,7 @@ enum Sight {
 }
 
 enum Change {
-    Host(Event<Trimmed>),
+    Host(Event<Trimmed<Arc<Host>>>),
     LookForKind,
     Lease(Event<Lease>),
     LookAtLeases,
@@ -170,24 +171,24 @@ impl HostWatch {
         }
     }
 
-    fn take_host(&mut self, event: Event<Trimmed>, names: &mut BTreeSet<HostName>) {
+    fn take_host(&mut self, event: Event<Trimmed<Arc<Host>>>, names: &mut BTreeSet<HostName>) {
         match event {
             Event::Restarted(all) => self.restart(&all, names),
-            Event::Applied(new) => self.put(&new.host, names),
-            Event::Deleted(old) => self.remove(&old.host.name, names),
+            Event::Applied(new) => self.put(&new.kept, names),
+            Event::Deleted(old) => self.remove(&old.kept.name, names),
             Event::Trouble(error) => return self.host_trouble(&error, names),
         }
         self.view.trouble.remove("baremetalhosts");
     }
 
-    fn restart(&mut self, all: &[Trimmed], names: &mut BTreeSet<HostName>) {
-        let there: BTreeSet<&HostName> = all.iter().map(|new| &new.host.name).collect();
+    fn restart(&mut self, all: &[Trimmed<Arc<Host>>], names: &mut BTreeSet<HostName>) {
+        let there: BTreeSet<&HostName> = all.iter().map(|new| &new.kept.name).collect();
         let gone = self.view.hosts.keys().filter(|name| !there.contains(name));
         for name in gone.cloned().collect::<Vec<_>>() {
             self.remove(&name, names);
         }
         for new in all {
-            self.put(&new.host, names);
+            self.put(&new.kept, names);
         }
         if let Sight::Open { is_listed, .. } = &mut self.hosts {
             *is_listed = true;
@@ -276,7 +277,10 @@ impl HostWatch {
 
 fn open(client: &Client, jitter: &Arc<dyn Fn() -> f64 + Send + Sync>) -> Sight {
     let jitter = Arc::clone(jitter);
-    let hosts = Paged(Api::<HostObject>::all(client.clone()));
+    let hosts = Paged {
+        api: Api::<HostObject>::all(client.clone()),
+        keep: Arc::new(|object: &HostObject| Arc::new(convert(object))),
+    };
     Sight::Open {
         events: watch(hosts, Selection::default(), move || jitter()).boxed(),
         is_listed: false,

@@ -137,6 +137,7 @@ impl World {
             online: true,
             externally_provisioned: None,
             disable_power_off: false,
+            consumer: None,
             levels: vec![Level {
                 devices: vec![device],
             }],

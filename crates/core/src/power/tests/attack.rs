@@ -60,6 +60,9 @@ fn mend(world: &mut World) {
 #[test]
 fn a_time_of_confirmation_without_an_answered_power_off_behind_it_is_no_proof() {
     let at = "2026-01-01T00:00:00Z".parse().unwrap();
+    let restored = Source::OurCommand {
+        id: "restored/1".into(),
+    };
     for end in [
         End::Open,
         End::Failed {
@@ -82,7 +85,7 @@ fn a_time_of_confirmation_without_an_answered_power_off_behind_it_is_no_proof() 
         for _ in 0..2_000 {
             world.tick();
             let proof = proved(&world);
-            let is_ours = proof.is_none_or(|proof| proof.command() != "restored/1");
+            let is_ours = proof.is_none_or(|proof| *proof.source() != restored);
             assert!(is_ours, "proved by no command: {end:?}");
         }
         assert!(proved(&world).is_some(), "{end:?}");
@@ -115,7 +118,12 @@ fn a_host_held_by_a_level_that_is_no_more_is_proved_by_what_is_left_and_comes_on
     without_pdu(&mut world);
     assert_eq!(proved(&world), None);
     world.until_confirmed();
-    assert_eq!(proved(&world).map(|proof| proof.level()), Some(0));
+    assert_eq!(
+        proved(&world)
+            .and_then(|proof| proof.readings())
+            .map(|both| both.level),
+        Some(0)
+    );
     world.remove(KEY);
     world.until_on();
 }

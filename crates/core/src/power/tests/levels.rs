@@ -23,7 +23,7 @@ fn the_next_level_is_used_after_three_commands_that_came_to_nothing() {
         "a fence is not kept waiting"
     );
     let proof = proof(&world.seen, &world.config, world.now()).unwrap();
-    assert_eq!(proof.level(), 1);
+    assert_eq!(proof.readings().map(|both| both.level), Some(1));
     assert_eq!(world.status().powered_on, Some(false));
 }
 

@@ -377,10 +377,12 @@ fn a_proof_names_its_readings_and_ends_with_them() {
     assert_eq!(proof(&world.seen, &world.config, world.now()), None);
     world.until_confirmed();
     let proof_now = proof(&world.seen, &world.config, world.now()).unwrap();
-    let [first, second] = proof_now.readings();
+    let [first, second] = proof_now.readings().unwrap().both;
+    assert_eq!(proof_now.since(), first.asked);
     assert!(second.asked >= first.answered + Duration::from_secs(5));
     assert_eq!(proof_now.uid(), "uid");
-    assert_eq!(proof_now.command(), world.sent[0].id);
+    let id = world.sent[0].id.clone();
+    assert_eq!(*proof_now.source(), Source::OurCommand { id });
     let request = requests(&world.seen.host).remove(0);
     assert!(proof_now.is_for(&request));
     world.crash(1_000);

@@ -87,6 +87,7 @@ pub(super) fn host(annotations: &[(&str, &str)], online: bool) -> Host {
         online,
         externally_provisioned: None,
         disable_power_off: false,
+        consumer: None,
         levels: vec![Level {
             devices: vec![device],
         }],

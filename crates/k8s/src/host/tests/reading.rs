@@ -1,6 +1,6 @@
 //! Objects in, hosts out.
 
-use dogwatch_core::power::{End, Host, HostStatus};
+use dogwatch_core::power::{Consumer, End, Host, HostStatus};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -43,6 +43,38 @@ fn the_levels_are_the_bmc_and_then_those_of_power() {
         json!({ "online": false, "bmc": {}, "power": {} }),
     ] {
         assert_eq!(host(&none, &Value::Null).levels, [], "{none}");
+    }
+}
+
+#[test]
+fn whose_a_host_is_is_read_and_whoever_cannot_be_read_is_somebody_all_the_same() {
+    let consumer = |group: &str, kind: &str, namespace: &str, name: &str| Consumer {
+        group: group.into(),
+        kind: kind.into(),
+        namespace: namespace.into(),
+        name: name.into(),
+    };
+    let reference = json!({ "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+        "kind": "Metal3Machine", "namespace": "site", "name": "m1", "uid": "7" });
+    let metal3 = consumer(
+        "infrastructure.cluster.x-k8s.io",
+        "Metal3Machine",
+        "site",
+        "m1",
+    );
+    for (reference, expected) in [
+        (Value::Null, None),
+        (reference, Some(metal3)),
+        (
+            json!({ "apiVersion": "v1", "kind": "Pod", "name": "p" }),
+            Some(consumer("", "Pod", "", "p")),
+        ),
+        (json!({}), Some(Consumer::default())),
+        (json!("text"), Some(Consumer::default())),
+        (json!({ "name": 7, "kind": [] }), Some(Consumer::default())),
+    ] {
+        let spec = json!({ "online": true, "consumerRef": reference });
+        assert_eq!(host(&spec, &Value::Null).consumer, expected, "{spec}");
     }
 }
 
