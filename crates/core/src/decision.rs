@@ -23,6 +23,48 @@ pub struct Decision<Action, Look> {
     pub because: Because,
 }
 
+/// A decision in the making: so far only why.
+pub(crate) fn because<Action, Look>(
+    reason: &'static str,
+    message: impl Into<String>,
+) -> Decision<Action, Look> {
+    Decision {
+        actions: Vec::new(),
+        looks: Vec::new(),
+        report: Report::default(),
+        wake: None,
+        because: Because::new(reason, message),
+    }
+}
+
+/// How one is filled.
+impl<Action, Look> Decision<Action, Look> {
+    pub(crate) fn act(mut self, action: Action) -> Self {
+        self.actions.push(action);
+        self
+    }
+
+    pub(crate) fn look(mut self, look: Look) -> Self {
+        self.looks.push(look);
+        self
+    }
+
+    pub(crate) fn wake(mut self, at: Duration, why: &'static str) -> Self {
+        self.wake = Wake::earlier(self.wake.take(), Some(Wake { at, why }));
+        self
+    }
+
+    /// Says the reason itself as an Event.
+    pub(crate) fn say(mut self, severity: Severity) -> Self {
+        self.report.events.push(Event {
+            severity,
+            reason: self.because.reason,
+            message: self.because.message.clone(),
+        });
+        self
+    }
+}
+
 /// When to look again, and who asked for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wake {

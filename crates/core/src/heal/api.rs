@@ -7,11 +7,11 @@
 
 use std::time::Duration;
 
-use super::case::{Action, Case, Decision, Fill as _, Look, Subject, because};
+use super::case::{Action, Case, Decision, Look, Subject};
 use super::memory::{LeaseMemory, NodeMemory, unanswered_process};
 use super::seen::{ApiRead, PresenceSeen};
 use super::{Context, lease, reason};
-use crate::decision::Severity;
+use crate::decision::{Severity, because};
 use crate::lock::api_lock::{ApiLock, LeaveSeen, LeaveStep, Suspect, Who, is_answered, leave};
 use crate::lock::{HolderId, LeaseSeen};
 use crate::name::{NodeName, RunId};

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::seen::{Escalated, HostRef};
-use crate::decision::{Because, Event, Report, Severity, Wake};
 use crate::lock::api_lock::{ApiNode, NodeWrite};
 use crate::lock::{HolderId, LeaseSeen};
 use crate::name::{NodeName, RunId};
@@ -138,49 +137,3 @@ pub enum Look {
 }
 
 pub(super) type Decision = crate::Decision<Action, Look>;
-
-/// A decision in the making.
-pub(super) fn because(reason: &'static str, message: impl Into<String>) -> Decision {
-    Decision {
-        actions: Vec::new(),
-        looks: Vec::new(),
-        report: Report::default(),
-        wake: None,
-        because: Because::new(reason, message),
-    }
-}
-
-/// How a decision is filled.
-pub(super) trait Fill: Sized {
-    fn act(self, action: Action) -> Self;
-    fn look(self, look: Look) -> Self;
-    fn wake(self, at: Duration, why: &'static str) -> Self;
-    /// Says the reason itself as an Event.
-    fn say(self, severity: Severity) -> Self;
-}
-
-impl Fill for Decision {
-    fn act(mut self, action: Action) -> Self {
-        self.actions.push(action);
-        self
-    }
-
-    fn look(mut self, look: Look) -> Self {
-        self.looks.push(look);
-        self
-    }
-
-    fn wake(mut self, at: Duration, why: &'static str) -> Self {
-        self.wake = Wake::earlier(self.wake.take(), Some(Wake { at, why }));
-        self
-    }
-
-    fn say(mut self, severity: Severity) -> Self {
-        self.report.events.push(Event {
-            severity,
-            reason: self.because.reason,
-            message: self.because.message.clone(),
-        });
-        self
-    }
-}

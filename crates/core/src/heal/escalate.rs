@@ -7,11 +7,11 @@
 
 use std::time::Duration;
 
-use super::case::{Action, Decision, Fill as _, Look, because};
+use super::case::{Action, Decision, Look};
 use super::node::Patient;
 use super::reason;
 use super::seen::{Escalated, HostRef};
-use crate::decision::Severity;
+use crate::decision::{Severity, because};
 use crate::lock::HolderId;
 use crate::reboot::{self, Instead, NodeSeen, Parsed, Record};
 

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::case::{Action, Decision, Look, because};
+use super::case::{Action, Decision, Look};
 use super::node::Patient;
 use super::{reason, seen};
-use crate::decision::{Event, Severity};
+use crate::decision::{Event, Severity, because};
 use crate::lock::{HolderId, LeaseSeen, LockRecord};
 use crate::name::{BootId, RunId};
 use crate::reboot::{self, CommandSeen, HostSeen, Instead, LockSeen, NodeFact, PhaseSeen, RunSeen};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::case::{Action, Case, Decision, Fill as _, Look, Subject, because};
+use super::case::{Action, Case, Decision, Look, Subject};
 use super::memory::LeaseMemory;
 use super::{Context, api, instead, reason};
-use crate::decision::Severity;
+use crate::decision::{Severity, because};
 use crate::lock::{self, LeaseSeen};
 use crate::name::NodeName;
 use crate::reboot::{self, NodeSeen, Parsed};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::case::{Case, Decision, Fill as _, Subject, because};
+use super::case::{Case, Decision, Subject};
 use super::memory::NodeMemory;
 use super::{Context, api, escalate, reason, seen};
-use crate::decision::Severity;
+use crate::decision::{Severity, because};
 use crate::policy::{self, Allowance, Policies};
 use crate::reboot::{self, Instead, NodeSeen, Parsed, Phase, Record};
 

@@ -71,6 +71,13 @@ impl KeyOwner {
     }
 }
 
+impl KeyOwner {
+    /// The annotation on the host that is this one's key.
+    pub fn is_on(&self, host: &crate::power::Host) -> bool {
+        Key::of(host).any(|key| key.owner == *self)
+    }
+}
+
 impl Key {
     /// This annotation, if it is a key of ours.
     pub fn read(name: &str, value: &str) -> Option<Self> {

@@ -14,6 +14,8 @@
 //!
 //! Source: specification §4; metal3's remediation design (its truth table).
 
+mod around;
+mod beat;
 mod case;
 mod clear;
 mod config;
@@ -25,6 +27,8 @@ mod request;
 mod seen;
 mod table;
 
+pub use around::{Around, FencedSeen, Stage};
+pub use beat::{Beat, Beats};
 pub use case::{Action, Case, Decision, Look, Subject};
 pub use clear::{Cleared, Release};
 pub use config::Config;
@@ -32,5 +36,5 @@ pub use key::{Key, KeyOwner, MACHINE_KEY, REQUEST_PREFIX};
 pub use machine::{InfraMachine, InfraRef, Machine, MachineApi, MachineName, ObjectName};
 pub use record::{Backup, Record, Stamp, Step, Taint};
 pub use request::{Attempt, PowerRequest, ProofNote, RequestStatus, Strategy, StrategyType};
-pub use seen::{Beat, Fresh, Known, Leftovers, PowerSeen, RemedyLease, World};
+pub use seen::{Fresh, Known, Leftovers, PowerSeen, RemedyLease, World};
 pub use table::{Bits, Move, by_annotation, by_request};

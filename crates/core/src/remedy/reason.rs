@@ -2,6 +2,8 @@
 
 /// Nothing is wanted.
 pub const NOT_NEEDED: &str = "NotNeeded";
+/// Lease, mark and fresh reads, before the key.
+pub const PREPARING: &str = "Preparing";
 /// The key was added: the host goes off.
 pub const POWERING_OFF: &str = "PoweringOff";
 /// The power cannot be read: neither on nor off.
@@ -44,6 +46,10 @@ pub const BAD_HOST_LINK: &str = "BadHostLink";
 pub const HOST_OF_ANOTHER: &str = "HostOfAnother";
 /// Two Machines, or two Nodes, are linked to one host.
 pub const HOST_SHARED: &str = "HostShared";
+/// A marked Node is a Machine's: the Machine is to be marked.
+pub const NODE_OF_A_MACHINE: &str = "NodeOfAMachine";
+/// Two Machines say that they are one Node.
+pub const NODE_SHARED: &str = "NodeShared";
 /// The host carries no Node, and the request names none that has a host.
 pub const NO_NODE: &str = "NoNode";
 /// The BMC's system UUID is not the Node's.

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-
+use super::beat::Beat;
 use super::machine::{InfraMachine, Machine, MachineName, ObjectName};
 use super::request::PowerRequest;
 use crate::name::NodeName;
@@ -43,17 +42,35 @@ pub struct RemedyLease {
 pub struct Known {
     /// Its host's power.
     pub power: Option<PowerSeen>,
-    /// The Node's newest sign of life, each time another one was seen: when we asked, and what was said.
-    /// The first one since the host was first read off, and the newest.
-    pub beats: Option<[(Duration, Beat); 2]>,
+    /// The Node's signs of life, as this process saw them.
+    pub beats: Option<super::Beats>,
     /// The newest fresh reads.
     pub fresh: Option<Fresh>,
     /// What is left of the workloads.
     pub leftovers: Option<Leftovers>,
-    /// When this process first saw the case as it stands, for what is said loudly after a while.
-    pub since: Option<Duration>,
+    /// The newest decision's reason, and since when it has been that: for what is said loudly after a while.
+    /// Kept by [`Known::decided`].
+    pub since: Option<(&'static str, Duration)>,
     /// Our write that the watch does not show yet: nothing is decided before it does, or this moment.
     pub settling: Option<Duration>,
+}
+
+impl Known {
+    /// This was decided: to be called after each decision about the case.
+    pub fn decided(&mut self, decision: &super::Decision, now: Duration) {
+        let reason = decision.because.reason;
+        if self.since.is_none_or(|(same, _)| same != reason) {
+            self.since = Some((reason, now));
+        }
+    }
+
+    /// A [`super::Look::Beat`] was asked and answered, or a [`Fresh`] brought one along.
+    pub fn beat(&mut self, asked: Duration, answered: Duration, beat: Beat) {
+        self.beats = Some(match self.beats.take() {
+            Some(beats) => beats.saw(asked, answered, beat),
+            None => super::Beats::new(asked, beat),
+        });
+    }
 }
 
 /// The power side's word on one host.
@@ -69,18 +86,6 @@ pub struct PowerSeen {
     pub off_since: Option<Duration>,
     /// What the power side says of the host: a reason, and a sentence.
     pub because: Option<(&'static str, String)>,
-}
-
-/// A Node's sign of life: the renewal of its Lease in `kube-node-lease`, and the newest
-/// `lastHeartbeatTime` of its Ready condition. Only a change of it means anything.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Beat {
-    /// The UID of the Node it belongs to.
-    pub node_uid: Option<String>,
-    /// `spec.renewTime` of the Lease.
-    pub renewed: Option<Timestamp>,
-    /// `lastHeartbeatTime`.
-    pub posted: Option<Timestamp>,
 }
 
 /// One set of fresh GETs, all sent after `taken`.
