@@ -83,6 +83,12 @@ impl Agent {
             Ok(Some(answer)) if version_of(&answer) == Some(&seen.resource_version) => {
                 self.failed("patch the Node", conflict)
             }
+            answer => self.read(answer),
+        }
+    }
+
+    fn read(&mut self, answer: Result<Option<node::Node>, Error>) -> Done {
+        match answer {
             Ok(Some(answer)) => self.take_node(&answer),
             Ok(None) => self.take(Fact::Node(NodeFact::Gone)),
             Err(error) => self.failed("read the Node", &error),
@@ -221,9 +227,13 @@ impl Agent {
 
     async fn reboot(&mut self, attempt: u32) -> Done {
         self.flush_before_reboot().await;
-        // A watch whose connection died silently still shows the lock as ours; a fresh list does not.
-        if matches!(self.relist().await, Done::Failed | Done::Refused) {
-            return Done::Failed;
+        // A watch whose connection died silently still shows the lock and the record as ours; fresh reads
+        // do not. A run that has taken over since counts on it: it waits no longer than a permit lasts.
+        let answer = node::get_node(&self.client, &self.name).await;
+        for done in [self.read(answer), self.relist().await] {
+            if matches!(done, Done::Failed | Done::Refused) {
+                return Done::Failed;
+            }
         }
         if !self.permit_holds(attempt) {
             return Done::Changed;

@@ -236,7 +236,7 @@ pub fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<BootId, String
             id: run.clone(),
             holder,
             jitter: jitter::nth(seed_of(run), 0),
-            owned: false,
+            owned: None,
             phase: None,
             permit: None,
             adopted_attempt: None,

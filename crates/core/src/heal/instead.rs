@@ -83,7 +83,7 @@ impl Patient<'_> {
             id,
             holder: HolderId::node(&self.node.name),
             jitter: 0.5,
-            owned: true,
+            owned: Some(self.memory.stage_since),
             phase,
             permit: None,
             adopted_attempt: None,

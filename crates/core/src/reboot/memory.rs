@@ -60,8 +60,9 @@ impl RunSeen {
     /// The Node was seen with this record, at `now`.
     pub fn saw(&mut self, record: Option<&Record>, now: Now) {
         self.owned = match record {
-            Some(record) => self.owned || record.run == self.id,
-            None => false,
+            Some(record) if record.run == self.id => self.owned.or(Some(now.mono)),
+            Some(_) => self.owned,
+            None => None,
         };
         match record {
             Some(record) => self.phase_began(record, now.since(record.since), now),

@@ -144,7 +144,7 @@ fn step_of(ctx: &Context<'_>) -> Step {
 /// Another run owns the record: an older one, unless we have owned it ourselves.
 fn adopt(ctx: &Context<'_>, record: &Record) -> Step {
     let by = record.run.to_string();
-    if ctx.seen.run.owned {
+    if ctx.seen.run.owned.is_some() {
         let text = format!("run {by} of this node's coordinator has taken over");
         return Step::new(reason::SUPERSEDED, text).act(Action::Stop { by });
     }

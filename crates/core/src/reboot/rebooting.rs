@@ -57,10 +57,14 @@ fn unstarted(ctx: &Context<'_>, record: &Record) -> Step {
         .run
         .permit
         .filter(|permit| permit.attempt == record.attempts);
-    if permit.is_none_or(|permit| ctx.now.mono >= permit.answered + START_WITHIN) {
+    let expired = permit.is_none_or(|permit| ctx.now.mono >= permit.answered + START_WITHIN);
+    // A patch that undoes, sent since then, would bring a node back that goes down.
+    if expired || undo::write_under_way(ctx) {
         let text = "the intention was not answered just now; writing it again";
         let again = Record {
             since: ctx.now.wall,
+            // Another text each time: a write that changes nothing lets an older one still arrive.
+            message: format!("the intention was written again at {}", ctx.now.wall),
             ..record.clone()
         };
         let step = Step::new(reason::REBOOTING, text).patch(ctx, again);
@@ -210,7 +214,8 @@ fn started(ctx: &Context<'_>, record: &Record, ended: Option<&CommandEnd>) -> St
 
 /// Waits for a new boot; after `rebootTimeout` runs the command again, while attempts are left.
 fn awaiting(ctx: &Context<'_>, record: &Record, what: &str) -> Step {
-    if let Some(deadline) = ctx.due(record, ctx.config.reboot_timeout) {
+    let due = ctx.due(record, ctx.config.reboot_timeout);
+    if let Some(deadline) = due.max(older_permit_ends(ctx, record)) {
         let text = format!(
             "{what}; waiting for a new boot (attempt {})",
             record.attempts
@@ -221,6 +226,16 @@ fn awaiting(ctx: &Context<'_>, record: &Record, what: &str) -> Step {
         return failed(ctx, record, "no attempt is left");
     }
     again(ctx, record)
+}
+
+/// When the permit of the run that this attempt was taken over from is over. What passed before the
+/// takeover is told by the wall clock, which may be set; the older run may live, not know of us yet,
+/// and start its command by a permit that was answered before we took over, at the latest. Serves S5.
+fn older_permit_ends(ctx: &Context<'_>, record: &Record) -> Option<Duration> {
+    let run = &ctx.seen.run;
+    let taken_over = run.adopted_attempt == Some(record.attempts);
+    let ends = run.owned.filter(|_| taken_over)? + START_WITHIN;
+    (ctx.now.mono < ends).then_some(ends)
 }
 
 fn again(ctx: &Context<'_>, record: &Record) -> Step {

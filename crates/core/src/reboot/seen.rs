@@ -203,8 +203,8 @@ pub struct RunSeen {
     pub holder: HolderId,
     /// A number in 0..1, drawn anew for each wait.
     pub jitter: f64,
-    /// Whether it has owned the record before: another owner then is a newer one.
-    pub owned: bool,
+    /// Since when it has owned the record: another owner then is a newer one.
+    pub owned: Option<Duration>,
     /// Since when the record's phase lasts.
     pub phase: Option<PhaseSeen>,
     /// The answer to the patch that wrote `rebooting`.

@@ -123,22 +123,37 @@ pub(super) fn release_first(ctx: &Context<'_>, why: &'static str, text: &str) ->
     }
 }
 
-/// A cordon of ours that nobody answered may still arrive; and once the lock is gone, another node
-/// may be out by then. So before the lock goes the Node is written once, at the version that was
-/// seen: whichever of the two writes comes later fails. Serves S1.
+/// Before the lock goes or is asked for the Node is written once while a patch of ours may still arrive,
+/// at the version that was seen: whichever of the two writes comes later fails. One that cordons would
+/// come when the lock is gone and another node out; one that takes the record away when the lock is ours
+/// again, and nothing would tell whose. Serves S1 and S6.
 pub(super) fn no_late_write(ctx: &Context<'_>, mut step: Step) -> Step {
-    let releases = |action: &Action| matches!(action, Action::Release { .. });
-    let under_way = ctx.seen.run.unanswered.as_ref() == Some(&ctx.node.resource_version);
-    let record = ctx.node.record.get().filter(|_| under_way);
-    if let (Some(record), true) = (record, step.actions.iter().any(releases)) {
+    let record = ctx.node.record.get().filter(|_| write_under_way(ctx));
+    if let (Some(record), Some(about)) = (record, step.actions.iter().find_map(about_the_lock)) {
         let record = Record {
             // Another text each time: a write that changes nothing makes no new version.
-            message: format!("about to release the lock at {}", ctx.now.wall),
+            message: format!("about to {about} the lock at {}", ctx.now.wall),
             ..record.clone()
         };
         step.actions = vec![Action::PatchNode(Box::new(set(ctx, record)))];
     }
     step
+}
+
+/// Whether a patch of ours that nobody answered may still arrive.
+pub(super) fn write_under_way(ctx: &Context<'_>) -> bool {
+    ctx.seen.run.unanswered.as_ref() == Some(&ctx.node.resource_version)
+}
+
+fn about_the_lock(action: &Action) -> Option<&'static str> {
+    match action {
+        Action::Release { .. } => Some("release"),
+        Action::Bid { .. } => Some("ask for"),
+        Action::PatchNode(_)
+        | Action::Break { .. }
+        | Action::Reboot { .. }
+        | Action::Stop { .. } => None,
+    }
 }
 
 /// Whether a Lease held in our name may still stand for this coordinator: an older run is written

@@ -96,6 +96,29 @@ fn what_passed_before_this_run_counts_as_well() {
 }
 
 #[test]
+fn no_jump_of_the_clock_runs_the_command_again_while_the_run_before_may_still_start_it() {
+    let mut seen = seen(Phase::Rebooting);
+    seen.run.adopted_attempt = Some(1);
+    let older = Record {
+        run: run("coordinator/a"),
+        ..record(Phase::Rebooting)
+    };
+    seen.run.owned = None;
+    seen.run.saw(Some(&older), set_ahead(1, 1_000_000));
+    // Taken over. A permit of the run before was answered before that.
+    let ours = record(Phase::Rebooting);
+    seen.run.saw(Some(&ours), set_ahead(5, 1_000_000));
+    seen.run.saw(Some(&ours), set_ahead(9, 1_000_000));
+    let waits = decide(&seen, &config(), set_ahead(14, 1_000_000));
+    assert_eq!(
+        (waits.actions, waits.wake.unwrap().at.as_secs()),
+        (vec![], 15)
+    );
+    let again = decide(&seen, &config(), set_ahead(15, 1_000_000));
+    assert_eq!(written(&again).attempts, 2);
+}
+
+#[test]
 fn a_phase_that_we_began_is_timed_from_its_answer() {
     let mut seen = idle();
     let decision = decide(&super::kit::seen(Phase::Draining), &config(), now(5));

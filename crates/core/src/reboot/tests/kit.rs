@@ -66,7 +66,7 @@ pub(super) fn run_seen(name: &str, run_id: RunId) -> RunSeen {
         id: run_id,
         holder: HolderId::node(&NodeName::new(name).unwrap()),
         jitter: 0.5,
-        owned: false,
+        owned: None,
         phase: None,
         permit: None,
         adopted_attempt: None,
@@ -161,7 +161,7 @@ pub(super) fn seen(phase: Phase) -> Seen {
         node.unschedulable = cordoned;
         node.record = Parsed::Is(record(phase));
     });
-    seen.run.owned = true;
+    seen.run.owned = Some(Duration::ZERO);
     seen.lock.leases = Some(vec![ours()]);
     seen.lock.count = Some(CountSeen {
         count: nobody_out(),

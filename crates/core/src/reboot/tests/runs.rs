@@ -1,11 +1,13 @@
 //! Runs of one node's coordinator: who goes on, and what a process may remember. Serves S5.
 
+use std::time::Duration;
+
 use super::super::*;
 use super::kit::*;
 
 fn of_older_run(phase: Phase) -> Seen {
     let mut seen = seen(phase);
-    seen.run.owned = false;
+    seen.run.owned = None;
     set_record(&mut seen, |record| record.run = run("coordinator/a"));
     seen
 }
@@ -31,7 +33,7 @@ fn a_new_run_takes_the_record_over_before_anything_else() {
 #[test]
 fn a_run_whose_record_was_taken_over_stops() {
     let mut seen = of_older_run(Phase::Draining);
-    seen.run.owned = true;
+    seen.run.owned = Some(Duration::ZERO);
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(
         decision.actions,

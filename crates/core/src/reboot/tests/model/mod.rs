@@ -3,6 +3,7 @@
 
 mod acts;
 mod healer;
+mod late;
 mod policed;
 mod process;
 mod promises;

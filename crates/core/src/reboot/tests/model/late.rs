@@ -1,0 +1,75 @@
+//! Writes without an answer that arrive once their writer has gone on, at the moments that hurt most.
+
+use super::world::{Fate, World};
+use crate::reboot::{OnTimeout, Phase};
+
+fn world() -> World {
+    let mut world = World::new(1, 1, false, OnTimeout::Abort);
+    world.hosts[0].pods = 0;
+    world.start(0);
+    world
+}
+
+fn phase(world: &World) -> Option<Phase> {
+    world.server.node(0).record.get().map(|record| record.phase)
+}
+
+/// It works until its record stands in this phase.
+fn comes_to(world: &mut World, wanted: Phase) {
+    for _ in 0..20 {
+        if phase(world) == Some(wanted) {
+            return;
+        }
+        world.works(0);
+    }
+    panic!("it does not come to {wanted:?}: {}", world.words());
+}
+
+/// What asked for the reboot goes, and comes again while the way back is not answered yet.
+fn goes_back_unanswered(world: &mut World) {
+    world.hosts[0].file = None;
+    world.deliver(0, 0, 0);
+    world.act(0, 0, Fate::Delayed);
+    assert!(world.late.iter().any(|(_, done)| !done), "it is on its way");
+    world.touch(0);
+}
+
+fn all_arrives(world: &mut World) {
+    while !world.late.is_empty() {
+        world.arrive(0);
+    }
+}
+
+#[test]
+fn no_command_is_started_while_a_write_that_undoes_it_may_still_arrive() {
+    let mut world = world();
+    world.touch(0);
+    comes_to(&mut world, Phase::Rebooting);
+    goes_back_unanswered(&mut world);
+    for _ in 0..5 {
+        world.works(0);
+    }
+    assert!(world.hosts[0].pending, "it comes to it all the same");
+    all_arrives(&mut world);
+    assert_eq!(phase(&world), Some(Phase::Rebooting));
+    world.comes_to_its_end();
+}
+
+#[test]
+fn no_lock_is_asked_for_while_a_write_that_takes_the_record_away_may_still_arrive() {
+    let mut world = world();
+    world.touch(0);
+    comes_to(&mut world, Phase::Waiting);
+    world.deliver(0, 0, 0);
+    goes_back_unanswered(&mut world);
+    let held = |world: &World| world.server.leases().iter().any(|it| it.holder.is_some());
+    for _ in 0..5 {
+        if !held(&world) {
+            world.works(0);
+        }
+    }
+    assert!(held(&world), "it comes to it all the same");
+    all_arrives(&mut world);
+    assert!(phase(&world).is_some(), "S6: a lock without a record");
+    world.comes_to_its_end();
+}
