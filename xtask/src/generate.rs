@@ -31,6 +31,16 @@ const GENERATED: &[Generated] = &[
         make: || Ok(crate::help()),
     },
     Generated {
+        path: "deploy/crds/powerremediations.yaml",
+        place: Place::File,
+        make: || manifest(&dogwatch_api::power_remediation::crd()),
+    },
+    Generated {
+        path: "deploy/crds/powerremediationtemplates.yaml",
+        place: Place::File,
+        make: || manifest(&dogwatch_api::power_remediation_template::crd()),
+    },
+    Generated {
         path: "deploy/crds/rebootpolicies.yaml",
         place: Place::File,
         make: || manifest(&dogwatch_api::reboot_policy::crd()),

@@ -1,4 +1,4 @@
-//! Node conditions.
+//! Conditions of Nodes, and of the Machines that carry them.
 
 /// A reboot is wanted and waits for its turn, or is under way. Name of KEP-5683.
 pub const MAINTENANCE_PLANNED: &str = "MaintenancePlanned";
@@ -12,3 +12,8 @@ pub const MAINTENANCE_IN_PROGRESS: &str = "MaintenanceInProgress";
 pub const SENTINEL_SURVIVED_REBOOT: &str = "SentinelSurvivedReboot";
 /// A trigger could not be read: whether a reboot is wanted is unknown. Source: specification §2.1.
 pub const REBOOT_TRIGGER_UNKNOWN: &str = "RebootTriggerUnknown";
+/// On a Machine, a Node or a `PowerRemediation`: whether a remediation is under way, and why it stands
+/// where it stands.
+pub const REMEDIATION: &str = "Remediation";
+/// On a Machine: False hands it back to its owner, who replaces it. Source: Cluster API.
+pub const OWNER_REMEDIATED: &str = "OwnerRemediated";

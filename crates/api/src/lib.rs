@@ -11,8 +11,12 @@ pub mod condition;
 pub mod event;
 pub mod label;
 pub mod lease;
+pub mod power_remediation;
+pub mod power_remediation_template;
 pub mod reboot_policy;
 pub mod reboot_schedule;
+#[cfg(test)]
+mod schema_check;
 mod schema_words;
 
 /// The namespace Dogwatch's own objects live in, unless a flag says otherwise.

@@ -109,3 +109,67 @@ pub(crate) fn time_limit(description: &str) -> Value {
         ],
     )
 }
+
+/// The same, and at least so long; `why` says what to write, and why not less.
+pub(crate) fn time_limit_of_at_least(description: &str, least: &str, why: &str) -> Value {
+    let mut limit = time_limit(description);
+    // What is no duration has its own rule.
+    let least = rule(
+        &format!(
+            "!self.matches(r'^([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$') || \
+             duration(self) >= duration('{least}')"
+        ),
+        why,
+    );
+    if let Some(rules) = limit["x-kubernetes-validations"].as_array_mut() {
+        rules.push(least);
+    }
+    limit
+}
+
+/// What a status says in words.
+pub(crate) fn said(description: &str) -> Value {
+    json!({ "type": "string", "description": description })
+}
+
+/// How many, in a status.
+pub(crate) fn count(description: &str) -> Value {
+    json!({ "type": "integer", "format": "int64", "minimum": 0, "description": description })
+}
+
+/// A moment.
+pub(crate) fn time(description: &str) -> Value {
+    json!({ "type": "string", "format": "date-time", "description": description })
+}
+
+/// `observedGeneration`.
+pub(crate) fn generation() -> Value {
+    json!({
+        "type": "integer",
+        "format": "int64",
+        "description": "The metadata.generation that it speaks of.",
+    })
+}
+
+/// `status.conditions`; `types` names them.
+pub(crate) fn conditions(description: &str, types: &str) -> Value {
+    let condition = object(
+        "A metav1.Condition.",
+        &["type", "status", "lastTransitionTime", "reason", "message"],
+        [
+            ("type", said(types)),
+            ("status", said("True, False or Unknown.")),
+            ("observedGeneration", generation()),
+            ("lastTransitionTime", time("When status last changed.")),
+            ("reason", said("Why, in one word.")),
+            ("message", said("Why, in a sentence.")),
+        ],
+    );
+    json!({
+        "type": "array",
+        "description": description,
+        "items": condition,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+    })
+}

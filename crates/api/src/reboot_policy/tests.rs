@@ -1,11 +1,12 @@
 //! The types and the schema say the same.
 
-use std::collections::BTreeSet;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
+use crate::schema_check::{
+    every_part, known_fields, schema_of, unbounded, unexplained, written_fields,
+};
 use dogwatch_core::policy::ReturnGate;
 use dogwatch_core::selector::LabelSelector;
 
@@ -117,52 +118,10 @@ fn some(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Each field as `spec.windows[].days`.
-fn fields_of(value: &Value, path: &str, found: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                let path = format!("{path}.{name}");
-                found.insert(path.clone());
-                fields_of(value, &path, found);
-            }
-        }
-        Value::Array(items) => {
-            for item in items {
-                fields_of(item, &format!("{path}[]"), found);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// The same, of a schema; keys of maps are `a`.
-fn fields_of_schema(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
-    if let Some(properties) = schema["properties"].as_object() {
-        for (name, schema) in properties {
-            let path = format!("{path}.{name}");
-            found.insert(path.clone());
-            fields_of_schema(schema, &path, found);
-        }
-    }
-    if schema["additionalProperties"].is_object() {
-        found.insert(format!("{path}.a"));
-    }
-    if schema["items"].is_object() {
-        fields_of_schema(&schema["items"], &format!("{path}[]"), found);
-    }
-}
-
-fn schema() -> Value {
-    crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
-}
-
 #[test]
 fn the_schema_knows_every_field_of_the_types_and_no_other() {
-    let (mut types, mut schema_has) = (BTreeSet::new(), BTreeSet::new());
-    fields_of(&serde_json::to_value(full()).unwrap(), "", &mut types);
-    fields_of_schema(&schema(), "", &mut schema_has);
-    assert_eq!(types, schema_has);
+    let written = serde_json::to_value(full()).unwrap();
+    assert_eq!(written_fields(&written), known_fields(&schema_of(&crd())));
 }
 
 #[test]
@@ -181,46 +140,14 @@ fn a_field_that_this_version_does_not_know_is_no_silent_loss() {
     }
 }
 
-/// Every part of the schema, with its path.
-fn every_part<'a>(schema: &'a Value, path: &str, visit: &mut impl FnMut(&str, &'a Value)) {
-    visit(path, schema);
-    if let Some(properties) = schema["properties"].as_object() {
-        for (name, schema) in properties {
-            every_part(schema, &format!("{path}.{name}"), visit);
-        }
-    }
-    for part in ["items", "additionalProperties"] {
-        if schema[part].is_object() {
-            every_part(&schema[part], &format!("{path}[]"), visit);
-        }
-    }
-}
-
 #[test]
 fn every_field_explains_itself_to_kubectl() {
-    every_part(&schema(), "", &mut |path, part| {
-        let explained = part["description"]
-            .as_str()
-            .is_some_and(|text| !text.is_empty());
-        assert!(explained || path.starts_with(".metadata"), "{path}");
-    });
+    assert_eq!(unexplained(&schema_of(&crd())), Vec::<String>::new());
 }
 
 #[test]
 fn every_text_and_list_of_the_spec_has_a_largest_size() {
-    every_part(
-        &schema()["properties"]["spec"],
-        "spec",
-        &mut |path, part| {
-            let bound = match part["type"].as_str() {
-                Some("string") if part["enum"].is_null() => "maxLength",
-                Some("array") => "maxItems",
-                Some("object") if part["additionalProperties"].is_object() => "maxProperties",
-                _ => return,
-            };
-            assert!(part[bound].is_u64(), "{path} has no {bound}");
-        },
-    );
+    assert_eq!(unbounded(&schema_of(&crd())), Vec::<String>::new());
 }
 
 #[test]
@@ -244,12 +171,16 @@ fn a_policy_is_called_what_its_group_can_be_called() {
 #[test]
 fn the_docs_name_every_field_of_the_spec() {
     let docs = include_str!("../../../../docs/reboot-policy.md");
-    every_part(&schema()["properties"]["spec"], "", &mut |path, _| {
-        let field = path.trim_start_matches('.');
-        // What a label selector is made of is Kubernetes' own.
-        let is_selector = field.contains("match");
-        if !field.is_empty() && !field.ends_with(']') && !is_selector {
-            assert!(docs.contains(&format!("`{field}`")), "{field}");
-        }
-    });
+    every_part(
+        &schema_of(&crd())["properties"]["spec"],
+        "",
+        &mut |path, _| {
+            let field = path.trim_start_matches('.');
+            // What a label selector is made of is Kubernetes' own.
+            let is_selector = field.contains("match");
+            if !field.is_empty() && !field.ends_with(']') && !is_selector {
+                assert!(docs.contains(&format!("`{field}`")), "{field}");
+            }
+        },
+    );
 }

@@ -1,12 +1,13 @@
 //! The types and the schema say the same.
 
-use std::collections::BTreeSet;
-
 use dogwatch_core::selector::LabelSelector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
+use crate::schema_check::{
+    every_part, known_fields, schema_of, unbounded, unexplained, written_fields,
+};
 
 /// Every field of every type is set: a new one does not compile until it is added here, and then
 /// the schema has to know it.
@@ -79,55 +80,10 @@ fn selector() -> LabelSelector {
     serde_json::from_value(text).unwrap()
 }
 
-/// Each field as `spec.nodes.names`.
-fn fields_of(value: &Value, path: &str, found: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                let path = format!("{path}.{name}");
-                found.insert(path.clone());
-                fields_of(value, &path, found);
-            }
-        }
-        Value::Array(items) => {
-            for item in items {
-                fields_of(item, &format!("{path}[]"), found);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// Every part of the schema, with its path; keys of maps are `a`.
-fn every_part<'a>(schema: &'a Value, path: &str, visit: &mut impl FnMut(&str, &'a Value)) {
-    visit(path, schema);
-    if let Some(properties) = schema["properties"].as_object() {
-        for (name, schema) in properties {
-            every_part(schema, &format!("{path}.{name}"), visit);
-        }
-    }
-    for (part, name) in [("items", "[]"), ("additionalProperties", ".a")] {
-        if schema[part].is_object() {
-            every_part(&schema[part], &format!("{path}{name}"), visit);
-        }
-    }
-}
-
-fn schema() -> Value {
-    crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
-}
-
 #[test]
 fn the_schema_knows_every_field_of_the_types_and_no_other() {
-    let (mut types, mut schema_has) = (BTreeSet::new(), BTreeSet::new());
-    fields_of(&serde_json::to_value(full()).unwrap(), "", &mut types);
-    types.retain(|field| !field.starts_with(".metadata."));
-    every_part(&schema(), "", &mut |path, _| {
-        if !path.is_empty() && !path.ends_with("[]") {
-            schema_has.insert(path.to_owned());
-        }
-    });
-    assert_eq!(types, schema_has);
+    let written = serde_json::to_value(full()).unwrap();
+    assert_eq!(written_fields(&written), known_fields(&schema_of(&crd())));
 }
 
 #[test]
@@ -152,29 +108,24 @@ fn a_field_that_this_version_does_not_know_is_no_silent_loss() {
 
 #[test]
 fn every_field_explains_itself_to_kubectl_and_has_a_largest_size() {
-    every_part(&schema(), "", &mut |path, part| {
-        let explained = part["description"]
-            .as_str()
-            .is_some_and(|text| !text.is_empty());
-        assert!(explained || path == ".metadata", "{path}");
-        let bound = match part["type"].as_str() {
-            Some("string") if part["enum"].is_null() => "maxLength",
-            Some("array") => "maxItems",
-            _ => return,
-        };
-        assert!(part[bound].is_u64() || !path.starts_with(".spec"), "{path}");
-    });
+    let schema = schema_of(&crd());
+    assert_eq!(unexplained(&schema), Vec::<String>::new());
+    assert_eq!(unbounded(&schema), Vec::<String>::new());
 }
 
 #[test]
 fn the_docs_name_every_field_of_the_spec() {
     let docs = include_str!("../../../../docs/schedules.md");
-    every_part(&schema()["properties"]["spec"], "", &mut |path, _| {
-        let field = path.trim_start_matches('.');
-        // What a label selector is made of is Kubernetes' own.
-        let is_selector = field.contains("match");
-        if !field.is_empty() && !field.ends_with(']') && !is_selector {
-            assert!(docs.contains(&format!("`{field}`")), "{field}");
-        }
-    });
+    every_part(
+        &schema_of(&crd())["properties"]["spec"],
+        "",
+        &mut |path, _| {
+            let field = path.trim_start_matches('.');
+            // What a label selector is made of is Kubernetes' own.
+            let is_selector = field.contains("match");
+            if !field.is_empty() && !field.ends_with(']') && !is_selector {
+                assert!(docs.contains(&format!("`{field}`")), "{field}");
+            }
+        },
+    );
 }

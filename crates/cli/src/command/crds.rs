@@ -6,7 +6,9 @@ use crate::exit::Failure;
 use crate::output;
 
 /// `deploy/crds`, each a document of its own.
-pub(super) const CRDS: [&str; 2] = [
+pub(super) const CRDS: [&str; 4] = [
+    include_str!("../../../../deploy/crds/powerremediations.yaml"),
+    include_str!("../../../../deploy/crds/powerremediationtemplates.yaml"),
     include_str!("../../../../deploy/crds/rebootpolicies.yaml"),
     include_str!("../../../../deploy/crds/rebootschedules.yaml"),
 ];
@@ -37,13 +39,23 @@ pub fn run(args: &CrdsArgs) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dogwatch_api::{reboot_policy, reboot_schedule};
+    use dogwatch_api::{
+        power_remediation, power_remediation_template, reboot_policy, reboot_schedule,
+    };
     use serde_json::Value;
 
     #[test]
     fn what_is_printed_is_what_this_version_understands() {
         let printed: Vec<Value> = serde_saphyr::from_multiple(&CRDS.join("---\n")).unwrap();
-        assert_eq!(printed, [reboot_policy::crd(), reboot_schedule::crd()]);
+        assert_eq!(
+            printed,
+            [
+                power_remediation::crd(),
+                power_remediation_template::crd(),
+                reboot_policy::crd(),
+                reboot_schedule::crd(),
+            ]
+        );
         let hosts: Value = serde_saphyr::from_str(HOSTS).unwrap();
         assert_eq!(hosts, dogwatch_api::bare_metal_host::crd());
     }

@@ -12,9 +12,11 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 
 /// `deploy/base`, in the order in which it is to be applied.
-const BASE: [&str; 8] = [
+const BASE: [&str; 10] = [
     CRDS[0],
     CRDS[1],
+    CRDS[2],
+    CRDS[3],
     include_str!("../../../../deploy/base/namespace.yaml"),
     include_str!("../../../../deploy/base/rbac.yaml"),
     include_str!("../../../../deploy/base/daemonset.yaml"),

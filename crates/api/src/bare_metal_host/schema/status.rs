@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::open;
-use crate::schema_words::{list, object, one_of};
+use crate::schema_words::{conditions, count, list, object, one_of, said, time};
 
 /// As many as `core::power::HISTORY`.
 const HISTORY: usize = 10;
@@ -47,7 +47,14 @@ pub(super) fn status() -> Value {
             ),
             ("errorMessage", said("The most recent error.")),
             ("errorCount", count("How often in a row.")),
-            ("conditions", conditions()),
+            (
+                "conditions",
+                conditions(
+                    "PowerControlReady: whether power control would work now. PowerAsWanted: whether the \
+                 power is where it should be. HeldOff: whether reboot annotations keep it off.",
+                    "PowerControlReady, PowerAsWanted, HeldOff, or metal3's.",
+                ),
+            ),
         ],
     ))
 }
@@ -185,49 +192,4 @@ fn history() -> Value {
 
 fn what() -> Value {
     one_of("What was sent.", &["PowerOn", "SoftPowerOff", "PowerOff"])
-}
-
-fn conditions() -> Value {
-    let condition = object(
-        "A metav1.Condition.",
-        &["type", "status", "lastTransitionTime", "reason", "message"],
-        [
-            (
-                "type",
-                said("PowerControlReady, PowerAsWanted, HeldOff, or metal3's."),
-            ),
-            ("status", said("True, False or Unknown.")),
-            (
-                "observedGeneration",
-                json!({
-                    "type": "integer",
-                    "format": "int64",
-                    "description": "The metadata.generation that it speaks of.",
-                }),
-            ),
-            ("lastTransitionTime", time("When status last changed.")),
-            ("reason", said("Why, in one word.")),
-            ("message", said("Why, in a sentence.")),
-        ],
-    );
-    json!({
-        "type": "array",
-        "description": "PowerControlReady: whether power control would work now. PowerAsWanted: whether the \
-                        power is where it should be. HeldOff: whether reboot annotations keep it off.",
-        "items": condition,
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-    })
-}
-
-fn count(description: &str) -> Value {
-    json!({ "type": "integer", "format": "int64", "minimum": 0, "description": description })
-}
-
-fn said(description: &str) -> Value {
-    json!({ "type": "string", "description": description })
-}
-
-fn time(description: &str) -> Value {
-    json!({ "type": "string", "format": "date-time", "description": description })
 }

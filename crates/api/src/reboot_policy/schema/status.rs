@@ -1,23 +1,16 @@
 //! `status`. No rules: the controller writes it, and must always be able to.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::status::STATUS_LIST_LIMIT;
-use super::words::{list, object};
+use super::words::{conditions, count, generation, list, object, said, time};
 
 pub(super) fn status() -> Value {
     object(
         "What the controller saw. Each list has at most 10 entries beside its true length.",
         &[],
         [
-            (
-                "observedGeneration",
-                json!({
-                    "type": "integer",
-                    "format": "int64",
-                    "description": "The metadata.generation that it speaks of.",
-                }),
-            ),
+            ("observedGeneration", generation()),
             ("nodes", count("How many nodes it rules.")),
             (
                 "ready",
@@ -38,7 +31,14 @@ pub(super) fn status() -> Value {
             ),
             ("waiting", waiting()),
             ("conflicts", conflicts()),
-            ("conditions", conditions()),
+            (
+                "conditions",
+                conditions(
+                    "Accepted: whether it is understood. Progressing: whether a node is out. \
+                 Blocked: whether nodes wait and none may go.",
+                    "Accepted, Progressing or Blocked.",
+                ),
+            ),
         ],
     )
 }
@@ -93,48 +93,6 @@ fn conflicts() -> Value {
     )
 }
 
-fn conditions() -> Value {
-    let condition = object(
-        "A metav1.Condition.",
-        &["type", "status", "lastTransitionTime", "reason", "message"],
-        [
-            ("type", said("Accepted, Progressing or Blocked.")),
-            ("status", said("True, False or Unknown.")),
-            (
-                "observedGeneration",
-                json!({
-                    "type": "integer",
-                    "format": "int64",
-                    "description": "The metadata.generation that it speaks of.",
-                }),
-            ),
-            ("lastTransitionTime", time("When status last changed.")),
-            ("reason", said("Why, in one word.")),
-            ("message", said("Why, in a sentence.")),
-        ],
-    );
-    json!({
-        "type": "array",
-        "description": "Accepted: whether it is understood. Progressing: whether a node is out. \
-                        Blocked: whether nodes wait and none may go.",
-        "items": condition,
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-    })
-}
-
 fn bounded(description: &str, item: &Value) -> Value {
     list(description, 0, STATUS_LIST_LIMIT, item)
-}
-
-fn count(description: &str) -> Value {
-    json!({ "type": "integer", "format": "int64", "minimum": 0, "description": description })
-}
-
-fn said(description: &str) -> Value {
-    json!({ "type": "string", "description": description })
-}
-
-fn time(description: &str) -> Value {
-    json!({ "type": "string", "format": "date-time", "description": description })
 }

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use crate::reboot_policy::schema::selector::selector;
 use crate::reboot_policy::schema::window::{days, excluded_dates, rrule, start, time_zone};
-use crate::schema_words::{formed, object, one_of, rule, ruled, set, text, time_limit, with};
+use crate::schema_words::{
+    formed, object, one_of, rule, ruled, set, text, time_limit_of_at_least, with,
+};
 
 /// How many names may be listed; for more there are labels.
 const MOST_NAMES: usize = 500;
@@ -111,17 +113,11 @@ fn recurrence() -> Value {
 }
 
 fn starting_deadline() -> Value {
-    let mut deadline = time_limit(
+    time_limit_of_at_least(
         "How late is still on time; what is later is recorded as missed and not made up for. Default: 1h.",
-    );
-    let least = rule(
-        "!self.matches(r'^([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$') || duration(self) >= duration('1m')",
+        "1m",
         "write at least 1m: another replica may have to take over first",
-    );
-    if let Some(rules) = deadline["x-kubernetes-validations"].as_array_mut() {
-        rules.push(least);
-    }
-    deadline
+    )
 }
 
 fn reason() -> Value {

@@ -1,9 +1,9 @@
 //! `status`. No rules: the controller writes it, and must always be able to.
 
 use dogwatch_core::schedule::{HISTORY, TARGETS_LISTED};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::schema_words::{list, object};
+use crate::schema_words::{conditions, count, generation, list, object, said, time};
 
 pub(super) fn status() -> Value {
     object(
@@ -26,7 +26,14 @@ pub(super) fn status() -> Value {
                     &occurrence(),
                 ),
             ),
-            ("conditions", conditions()),
+            (
+                "conditions",
+                conditions(
+                    "Accepted: whether it is understood. Active: whether an occurrence lies ahead or \
+                 is being issued. LastOccurrenceIssued: whether the last one reached everybody.",
+                    "Accepted, Active or LastOccurrenceIssued.",
+                ),
+            ),
         ],
     )
 }
@@ -84,47 +91,4 @@ fn target() -> Value {
             ("message", said("Why.")),
         ],
     )
-}
-
-fn conditions() -> Value {
-    let condition = object(
-        "A metav1.Condition.",
-        &["type", "status", "lastTransitionTime", "reason", "message"],
-        [
-            ("type", said("Accepted, Active or LastOccurrenceIssued.")),
-            ("status", said("True, False or Unknown.")),
-            ("observedGeneration", generation()),
-            ("lastTransitionTime", time("When status last changed.")),
-            ("reason", said("Why, in one word.")),
-            ("message", said("Why, in a sentence.")),
-        ],
-    );
-    json!({
-        "type": "array",
-        "description": "Accepted: whether it is understood. Active: whether an occurrence lies ahead or \
-                        is being issued. LastOccurrenceIssued: whether the last one reached everybody.",
-        "items": condition,
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-    })
-}
-
-fn generation() -> Value {
-    json!({
-        "type": "integer",
-        "format": "int64",
-        "description": "The metadata.generation that it speaks of.",
-    })
-}
-
-fn count(description: &str) -> Value {
-    json!({ "type": "integer", "format": "int64", "minimum": 0, "description": description })
-}
-
-fn said(description: &str) -> Value {
-    json!({ "type": "string", "description": description })
-}
-
-fn time(description: &str) -> Value {
-    json!({ "type": "string", "format": "date-time", "description": description })
 }

@@ -1,0 +1,220 @@
+//! The types and the schema say the same.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::schema_check::{known_fields, schema_of, unbounded, unexplained, written_fields};
+
+/// Every field of every type is set: a new one does not compile until it is added here, and then
+/// the schema has to know it.
+fn full() -> PowerRemediation {
+    let strategy = Strategy {
+        kind: Some(StrategyType::OutOfServiceTaint),
+        retry_limit: Some(2),
+        timeout: Some("15m".into()),
+    };
+    let spec = PowerRemediationSpec {
+        strategy: Some(strategy),
+    };
+    let mut request = PowerRemediation::new("machines", "worker-1", spec);
+    request.status = Some(status());
+    request
+}
+
+fn status() -> PowerRemediationStatus {
+    let at = "2026-12-24T02:00:00.000001Z".parse().unwrap();
+    PowerRemediationStatus {
+        observed_generation: Some(1),
+        phase: Some(Phase::PoweringOn),
+        started_at: Some(at),
+        ended_at: Some(at),
+        attempt: Some(Attempt {
+            number: 1,
+            started_at: at,
+            key_at: Some(at),
+            off_confirmed_at: Some(at),
+            released_at: Some(at),
+            key_removed_at: Some(at),
+        }),
+        host: Some(HostReference {
+            namespace: "machines".into(),
+            name: "host-1".into(),
+            uid: "u1".into(),
+        }),
+        node: Some(NodeReference {
+            name: "worker-1".into(),
+            uid: Some("u2".into()),
+            boot_id: Some("b1".into()),
+        }),
+        off_proof: Some(OffProof {
+            source: "Person".into(),
+            command: Some("PowerOff".into()),
+            confirmed_at: at,
+            by: Some("somebody".into()),
+            reason: Some("the plug is out".into()),
+        }),
+        timeline: vec![TimelineEntry {
+            what: "Requested".into(),
+            at,
+        }],
+        conditions: vec![said(condition::PROCESSING, "True")],
+    }
+}
+
+fn said(type_: &str, status: &str) -> Condition {
+    Condition {
+        type_: type_.into(),
+        status: status.into(),
+        reason: "PoweringOn".into(),
+        message: String::new(),
+        last_transition_time: Time("2026-12-24T02:00:00Z".parse().unwrap()),
+        observed_generation: Some(1),
+    }
+}
+
+#[test]
+fn the_schema_knows_every_field_of_the_types_and_no_other() {
+    let written = serde_json::to_value(full()).unwrap();
+    assert_eq!(written_fields(&written), known_fields(&schema_of(&crd())));
+}
+
+#[test]
+fn a_request_reads_back_as_it_was_written() {
+    let text = serde_json::to_string(&full()).unwrap();
+    assert_eq!(
+        serde_json::from_str::<PowerRemediation>(&text).unwrap(),
+        full()
+    );
+}
+
+#[test]
+fn a_field_that_this_version_does_not_know_is_no_silent_loss() {
+    for spec in [
+        json!({ "newRule": 1 }),
+        json!({ "strategy": { "newRule": 1 } }),
+        json!({ "strategy": { "type": "Reprovision" } }),
+    ] {
+        assert!(serde_json::from_value::<PowerRemediationSpec>(spec).is_err());
+    }
+}
+
+#[test]
+fn every_field_explains_itself_to_kubectl_and_has_a_largest_size() {
+    let schema = schema_of(&crd());
+    assert_eq!(unexplained(&schema), Vec::<String>::new());
+    assert_eq!(unbounded(&schema), Vec::<String>::new());
+}
+
+#[test]
+fn the_api_server_fills_in_what_absent_fields_mean() {
+    let schema = schema_of(&crd());
+    let strategy = &schema["properties"]["spec"]["properties"]["strategy"]["properties"];
+    let filled = |field: &str| strategy[field]["default"].clone();
+    assert_eq!(filled("type"), StrategyType::DeleteNode.as_str());
+    assert_eq!(filled("retryLimit"), DEFAULT_RETRY_LIMIT);
+    assert_eq!(filled("timeout"), DEFAULT_TIMEOUT);
+}
+
+#[test]
+fn the_schema_has_the_words_of_core() {
+    let schema = schema_of(&crd());
+    let timeline = &schema["properties"]["status"]["properties"]["timeline"];
+    assert_eq!(
+        timeline["maxItems"],
+        dogwatch_core::remedy::RequestStatus::STEPS
+    );
+    for kind in [StrategyType::DeleteNode, StrategyType::OutOfServiceTaint] {
+        assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+    }
+    for phase in Phase::ALL {
+        assert_eq!(serde_json::to_value(phase).unwrap(), phase.as_str());
+    }
+}
+
+#[test]
+fn cluster_api_finds_the_kinds_by_their_names_and_labels() {
+    use crate::power_remediation_template as template;
+    for (crd, name, kind) in [
+        (crd(), CRD_NAME, "PowerRemediation"),
+        (
+            template::crd(),
+            template::CRD_NAME,
+            "PowerRemediationTemplate",
+        ),
+    ] {
+        assert_eq!(crd["spec"]["names"]["kind"], kind);
+        // Cluster API makes the CustomResourceDefinition's name of the kind.
+        assert_eq!(name, format!("{}s.dogwatch.dev", kind.to_lowercase()));
+        assert_eq!(crd["metadata"]["name"], name);
+        for contract in ["v1beta1", "v1beta2"] {
+            let label = &crd["metadata"]["labels"][format!("cluster.x-k8s.io/{contract}")];
+            assert_eq!(*label, "v1alpha1");
+        }
+    }
+}
+
+#[test]
+fn the_phase_is_the_last_step_that_was_seen_and_then_the_end() {
+    let whole = status();
+    let attempt = |change: fn(&mut Attempt)| {
+        let mut attempt = whole.attempt;
+        change(attempt.as_mut().unwrap());
+        attempt
+    };
+    let after = |attempt| PowerRemediationStatus {
+        attempt,
+        ..PowerRemediationStatus::default()
+    };
+    let ended = |succeeded: Option<&str>| PowerRemediationStatus {
+        ended_at: whole.ended_at,
+        conditions: succeeded
+            .map(|status| said(condition::SUCCEEDED, status))
+            .into_iter()
+            .collect(),
+        ..after(whole.attempt)
+    };
+    let begun = attempt(|attempt| {
+        attempt.key_at = None;
+        attempt.off_confirmed_at = None;
+        attempt.released_at = None;
+    });
+    let off = attempt(|attempt| {
+        attempt.off_confirmed_at = None;
+        attempt.released_at = None;
+    });
+    let proved = attempt(|attempt| attempt.released_at = None);
+    for (status, phase) in [
+        (after(None), Phase::Waiting),
+        (after(begun), Phase::Waiting),
+        (after(off), Phase::PoweringOff),
+        (after(proved), Phase::Releasing),
+        (after(whole.attempt), Phase::PoweringOn),
+        (ended(Some("True")), Phase::Succeeded),
+        (ended(Some("False")), Phase::Failed),
+        (ended(None), Phase::Withdrawn),
+    ] {
+        assert_eq!(status.phase_now(), phase, "{status:?}");
+    }
+}
+
+#[test]
+fn the_schema_names_every_step_that_a_timeline_has() {
+    use dogwatch_core::remedy::Step;
+    let schema: Value = schema_of(&crd());
+    let timeline = &schema["properties"]["status"]["properties"]["timeline"];
+    let text = timeline["items"]["properties"]["what"]["description"].as_str();
+    for step in [
+        Step::Requested,
+        Step::KeyAdded,
+        Step::OffProved,
+        Step::Released,
+        Step::KeyRemoved,
+        Step::PoweredOn,
+        Step::NodeReady,
+        Step::Withdrawn,
+        Step::Failed,
+    ] {
+        assert!(text.unwrap().contains(step.as_str()), "{step:?}");
+    }
+}

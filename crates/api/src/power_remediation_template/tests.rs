@@ -1,0 +1,78 @@
+//! The types and the schema say the same.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde_json::json;
+
+use super::*;
+use crate::power_remediation::{Strategy, StrategyType};
+use crate::schema_check::{known_fields, schema_of, unexplained, written_fields};
+
+/// Every field of every type is set.
+fn full() -> PowerRemediationTemplate {
+    let one = || BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+    let strategy = Strategy {
+        kind: Some(StrategyType::DeleteNode),
+        retry_limit: Some(2),
+        timeout: Some("15m".into()),
+    };
+    let template = TemplateResource {
+        metadata: Some(TemplateMetadata {
+            labels: one(),
+            annotations: one(),
+        }),
+        spec: PowerRemediationSpec {
+            strategy: Some(strategy),
+        },
+    };
+    let condition = Condition {
+        type_: "Any".into(),
+        status: "True".into(),
+        reason: "Any".into(),
+        message: String::new(),
+        last_transition_time: Time("2026-12-24T02:00:00Z".parse().unwrap()),
+        observed_generation: Some(1),
+    };
+    PowerRemediationTemplate {
+        api_version: api_version(),
+        kind: kind(),
+        metadata: ObjectMeta::default(),
+        spec: PowerRemediationTemplateSpec { template },
+        status: Some(PowerRemediationTemplateStatus {
+            conditions: vec![condition],
+        }),
+    }
+}
+
+#[test]
+fn the_schema_knows_every_field_of_the_types_and_no_other() {
+    let written = serde_json::to_value(full()).unwrap();
+    assert_eq!(written_fields(&written), known_fields(&schema_of(&crd())));
+}
+
+#[test]
+fn a_template_reads_back_as_it_was_written() {
+    let text = serde_json::to_string(&full()).unwrap();
+    assert_eq!(
+        serde_json::from_str::<PowerRemediationTemplate>(&text).unwrap(),
+        full()
+    );
+}
+
+#[test]
+fn every_field_explains_itself_to_kubectl() {
+    assert_eq!(unexplained(&schema_of(&crd())), Vec::<String>::new());
+}
+
+#[test]
+fn a_template_has_what_a_request_has_and_may_become_another_strategy() {
+    let request = schema_of(&crate::power_remediation::crd());
+    let template = schema_of(&crd());
+    let mut request = request["properties"]["spec"].clone();
+    let kind = &mut request["properties"]["strategy"]["properties"]["type"];
+    let rules = kind
+        .as_object_mut()
+        .and_then(|kind| kind.remove("x-kubernetes-validations"));
+    assert_eq!(rules.unwrap()[0]["rule"], json!("self == oldSelf"));
+    let template = &template["properties"]["spec"]["properties"]["template"];
+    assert_eq!(template["properties"]["spec"], request);
+}

@@ -1,0 +1,99 @@
+//! What the tests of every kind look for in its schema.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// The schema of the only version.
+pub(crate) fn schema_of(crd: &Value) -> Value {
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+}
+
+/// Every part of the schema, with its path; keys of maps are `a`.
+pub(crate) fn every_part<'a>(
+    schema: &'a Value,
+    path: &str,
+    visit: &mut impl FnMut(&str, &'a Value),
+) {
+    visit(path, schema);
+    if let Some(properties) = schema["properties"].as_object() {
+        for (name, schema) in properties {
+            every_part(schema, &format!("{path}.{name}"), visit);
+        }
+    }
+    for (part, name) in [("items", "[]"), ("additionalProperties", ".a")] {
+        if schema[part].is_object() {
+            every_part(&schema[part], &format!("{path}{name}"), visit);
+        }
+    }
+}
+
+/// The fields of a schema, each as `.spec.nodes.names`; not what is below `.metadata`.
+pub(crate) fn known_fields(schema: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    every_part(schema, "", &mut |path, _| {
+        if !path.is_empty() && !path.ends_with("[]") {
+            found.insert(path.to_owned());
+        }
+    });
+    found.retain(|field| !field.starts_with(".metadata."));
+    found
+}
+
+/// The fields of an object as it is written, in the same form.
+pub(crate) fn written_fields(object: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    fields_of(object, "", &mut found);
+    found.retain(|field| !field.starts_with(".metadata."));
+    found
+}
+
+fn fields_of(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let path = format!("{path}.{name}");
+                found.insert(path.clone());
+                fields_of(value, &path, found);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                fields_of(item, &format!("{path}[]"), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Parts that say nothing to `kubectl explain`.
+pub(crate) fn unexplained(schema: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    every_part(schema, "", &mut |path, part| {
+        let explained = part["description"]
+            .as_str()
+            .is_some_and(|text| !text.is_empty());
+        if !explained && !path.starts_with(".metadata") {
+            found.push(path.to_owned());
+        }
+    });
+    found
+}
+
+/// Parts of `spec` that may be of any size: the API server adds up what rules over them could cost.
+pub(crate) fn unbounded(schema: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let spec = &schema["properties"]["spec"];
+    every_part(spec, ".spec", &mut |path, part| {
+        let bound = match part["type"].as_str() {
+            Some("string") if part["enum"].is_null() => "maxLength",
+            Some("array") => "maxItems",
+            Some("object") if part["additionalProperties"].is_object() => "maxProperties",
+            _ => return,
+        };
+        if !part[bound].is_u64() {
+            found.push(format!("{path} has no {bound}"));
+        }
+    });
+    found
+}
