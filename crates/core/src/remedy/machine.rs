@@ -40,7 +40,7 @@ pub enum MachineApi {
 
 impl MachineApi {
     /// The API group.
-    pub fn group(self) -> &'static str {
+    pub const fn group(self) -> &'static str {
         match self {
             MachineApi::OpenShift => "machine.openshift.io",
             MachineApi::ClusterApi => "cluster.x-k8s.io",

@@ -1,0 +1,88 @@
+//! The kinds that are watched, and which of their versions a cluster serves.
+
+use dogwatch_core::remedy::MachineApi;
+use kube::Client;
+use kube::api::ApiResource;
+use kube::core::GroupVersionKind;
+
+use crate::error::{Error, Kind as Meaning, ask};
+
+/// A kind that may not be installed, in one of some versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kind {
+    pub(super) group: &'static str,
+    /// The first one that is served is used.
+    versions: &'static [&'static str],
+    kind: &'static str,
+    plural: &'static str,
+    /// As it is named in troubles.
+    pub(super) full_name: &'static str,
+}
+
+/// OpenShift's Machines.
+pub(super) const OPENSHIFT: Kind = Kind {
+    group: MachineApi::OpenShift.group(),
+    versions: &["v1beta1"],
+    kind: "Machine",
+    plural: "machines",
+    full_name: "machines.machine.openshift.io",
+};
+
+/// Cluster API's Machines. Source: specification §4.1 (v1beta1 where that is all there is).
+pub(super) const CLUSTER_API: Kind = Kind {
+    group: MachineApi::ClusterApi.group(),
+    versions: &["v1beta2", "v1beta1"],
+    kind: "Machine",
+    plural: "machines",
+    full_name: "machines.cluster.x-k8s.io",
+};
+
+/// What is between a Machine of Cluster API and its host.
+pub(super) const METAL3_MACHINE: Kind = Kind {
+    group: "infrastructure.cluster.x-k8s.io",
+    versions: &["v1beta2", "v1beta1"],
+    kind: "Metal3Machine",
+    plural: "metal3machines",
+    full_name: "metal3machines.infrastructure.cluster.x-k8s.io",
+};
+
+/// Our requests.
+pub(super) const POWER_REMEDIATION: Kind = Kind {
+    group: "dogwatch.dev",
+    versions: &["v1alpha1"],
+    kind: "PowerRemediation",
+    plural: "powerremediations",
+    full_name: "powerremediations.dogwatch.dev",
+};
+
+impl Kind {
+    /// That of the Machines of an API.
+    pub(super) fn of(api: MachineApi) -> Self {
+        match api {
+            MachineApi::OpenShift => OPENSHIFT,
+            MachineApi::ClusterApi => CLUSTER_API,
+        }
+    }
+
+    /// The version to use here; `None`: none of them is served. A group may be served without this
+    /// kind: its resources are looked at.
+    pub(super) async fn served(&self, client: &Client) -> Result<Option<ApiResource>, Error> {
+        for version in self.versions {
+            let group_version = format!("{}/{version}", self.group);
+            match ask(client.list_api_group_resources(&group_version)).await {
+                Ok(list) if list.resources.iter().any(|it| it.name == self.plural) => {
+                    return Ok(Some(self.resource(version)));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == Meaning::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    fn resource(&self, version: &str) -> ApiResource {
+        let kind = GroupVersionKind::gvk(self.group, version, self.kind);
+        ApiResource::from_gvk_with_plural(&kind, self.plural)
+    }
+}

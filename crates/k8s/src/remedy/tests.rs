@@ -1,0 +1,13 @@
+//! Objects in, what decisions see out; decisions in, patches out.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod machines;
+mod requests;
+
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+fn object(json: Value) -> DynamicObject {
+    serde_json::from_value(json).unwrap()
+}

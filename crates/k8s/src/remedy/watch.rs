@@ -1,0 +1,216 @@
+//! Machines, Metal3Machines and requests, kept in sight.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use dogwatch_core::remedy::{InfraMachine, Machine, MachineApi, PowerRequest};
+use futures::FutureExt as _;
+use kube::Client;
+
+use super::kind::{CLUSTER_API, Kind, METAL3_MACHINE, OPENSHIFT, POWER_REMEDIATION};
+use super::machine::{infra_machine, machine};
+use super::request::request;
+use super::sight::{Sight, Told};
+use super::view::RemedyView;
+
+/// How long after it was not there a kind is looked for again, as for hosts and policies.
+pub const NOT_INSTALLED: Duration = Duration::from_mins(5);
+
+/// Keeps a [`RemedyView`] up to date.
+pub struct RemedyWatch {
+    openshift: Sight<Arc<Machine>>,
+    cluster_api: Sight<Arc<Machine>>,
+    infra: Sight<Arc<InfraMachine>>,
+    requests: Sight<Arc<PowerRequest>>,
+    /// Of which kinds it is known how they stand.
+    known: BTreeSet<&'static str>,
+    view: RemedyView,
+}
+
+enum Change {
+    Machine(MachineApi, Told<Arc<Machine>>),
+    Infra(Told<Arc<InfraMachine>>),
+    Request(Told<Arc<PowerRequest>>),
+}
+
+impl RemedyWatch {
+    /// Watches all namespaces. Nothing is sent before [`Self::changed`] is awaited. `jitter` gives a
+    /// number in 0..1 for each pause.
+    pub fn new(client: Client, jitter: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        Self::at(client, NOT_INSTALLED, jitter)
+    }
+
+    /// The same; a kind that was not there is looked for again after `again`.
+    pub fn at(
+        client: Client,
+        again: Duration,
+        jitter: impl Fn() -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
+        let machines = |api: MachineApi| {
+            let keep = move |object: &_| Arc::new(machine(object, api));
+            Sight::new(
+                client.clone(),
+                Kind::of(api),
+                again,
+                Arc::clone(&jitter),
+                keep,
+            )
+        };
+        Self {
+            openshift: machines(MachineApi::OpenShift),
+            cluster_api: machines(MachineApi::ClusterApi),
+            infra: Sight::new(
+                client.clone(),
+                METAL3_MACHINE,
+                again,
+                Arc::clone(&jitter),
+                |object| Arc::new(infra_machine(object)),
+            ),
+            requests: Sight::new(client.clone(), POWER_REMEDIATION, again, jitter, |object| {
+                Arc::new(request(object))
+            }),
+            known: BTreeSet::new(),
+            view: RemedyView::default(),
+        }
+    }
+
+    /// What is seen now.
+    pub fn view(&self) -> &RemedyView {
+        &self.view
+    }
+
+    /// Waits until something is another, and takes with it whatever else has arrived. Losing the
+    /// future loses nothing.
+    pub async fn changed(&mut self) {
+        loop {
+            let change = self.next().await;
+            let mut is_another = self.take(change);
+            while let Some(change) = self.next().now_or_never() {
+                is_another |= self.take(change);
+            }
+            if is_another {
+                return;
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Change {
+        tokio::select! {
+            told = self.openshift.next() => Change::Machine(MachineApi::OpenShift, told),
+            told = self.cluster_api.next() => Change::Machine(MachineApi::ClusterApi, told),
+            told = self.infra.next() => Change::Infra(told),
+            told = self.requests.next() => Change::Request(told),
+        }
+    }
+
+    /// Whether the view is another now.
+    fn take(&mut self, change: Change) -> bool {
+        let view = &mut self.view;
+        let (kind, news, is_another) = match change {
+            Change::Machine(api, told) => {
+                let news = News::of(&told);
+                let is_another = take(
+                    &mut view.machines,
+                    told,
+                    |it| it.name.clone(),
+                    |name| name.api == api,
+                );
+                (Kind::of(api), news, is_another)
+            }
+            Change::Infra(told) => {
+                let news = News::of(&told);
+                let is_another = take(&mut view.infra, told, |it| it.name.clone(), |_| true);
+                (METAL3_MACHINE, news, is_another)
+            }
+            Change::Request(told) => {
+                let news = News::of(&told);
+                let is_another = take(&mut view.requests, told, |it| it.name.clone(), |_| true);
+                (POWER_REMEDIATION, news, is_another)
+            }
+        };
+        self.note(kind, news) | is_another
+    }
+
+    /// What is told of the kind itself. Whether that is another now.
+    fn note(&mut self, kind: Kind, news: News) -> bool {
+        let (name, view) = (kind.full_name, &mut self.view);
+        let before = view.synced;
+        let is_another = match news {
+            News::Listed(version) => {
+                self.known.insert(name);
+                view.installed.insert(name, version.clone()) != Some(version)
+            }
+            News::NotInstalled => {
+                self.known.insert(name);
+                view.installed.remove(name).is_some()
+            }
+            News::Seen => false,
+            News::Trouble(words) => {
+                return view.trouble.insert(name, words.clone()) != Some(words);
+            }
+        };
+        view.synced = self.known.len() == ALL.len();
+        view.trouble.remove(name).is_some() | is_another | (view.synced != before)
+    }
+}
+
+const ALL: [Kind; 4] = [OPENSHIFT, CLUSTER_API, METAL3_MACHINE, POWER_REMEDIATION];
+
+/// What is told of a kind, its objects apart.
+enum News {
+    Listed(String),
+    NotInstalled,
+    Seen,
+    Trouble(String),
+}
+
+impl News {
+    fn of<T>(told: &Told<T>) -> Self {
+        match told {
+            Told::All(version, _) => News::Listed(version.clone()),
+            Told::Put(_) | Told::Gone(_) => News::Seen,
+            Told::NotInstalled => News::NotInstalled,
+            Told::Trouble(error) => News::Trouble(error.in_words()),
+        }
+    }
+}
+
+/// Takes in what is told of objects; `is_its` says of a name whether it is of this kind. Whether
+/// anything is another now.
+fn take<N: Ord + Clone, T: PartialEq>(
+    objects: &mut BTreeMap<N, Arc<T>>,
+    told: Told<Arc<T>>,
+    name: impl Fn(&T) -> N,
+    is_its: impl Fn(&N) -> bool,
+) -> bool {
+    match told {
+        Told::All(_, all) => {
+            let there: BTreeSet<N> = all.iter().map(|it| name(it)).collect();
+            let before = objects.len();
+            objects.retain(|name, _| !is_its(name) || there.contains(name));
+            let mut is_another = objects.len() != before;
+            for object in all {
+                is_another |= put(objects, name(&object), object);
+            }
+            is_another
+        }
+        Told::Put(object) => put(objects, name(&object), object),
+        Told::Gone(object) => objects.remove(&name(&object)).is_some(),
+        Told::NotInstalled => {
+            let before = objects.len();
+            objects.retain(|name, _| !is_its(name));
+            objects.len() != before
+        }
+        Told::Trouble(_) => false,
+    }
+}
+
+fn put<N: Ord, T: PartialEq>(objects: &mut BTreeMap<N, Arc<T>>, name: N, object: Arc<T>) -> bool {
+    if objects.get(&name).is_some_and(|known| *known == object) {
+        return false;
+    }
+    objects.insert(name, object);
+    true
+}
