@@ -47,6 +47,7 @@ fn status() -> PowerRemediationStatus {
             uid: Some("u2".into()),
             boot_id: Some("b1".into()),
         }),
+        tainted_at: Some(at),
         off_proof: Some(OffProof {
             source: "Person".into(),
             command: Some("PowerOff".into()),
