@@ -7,15 +7,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use dogwatch_api::bare_metal_host::{CRD_NAME, crd};
-use dogwatch_core::power::{Host, HostName, StatusWrite};
+use dogwatch_core::power::{Host, HostName, Owner, StatusWrite};
 use dogwatch_k8s::host::{Cadence, HostClient, HostObject, HostView, HostWatch};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Namespace, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout, timeout_at};
 
 pub const SOON: Duration = Duration::from_secs(40);
 
@@ -24,6 +26,8 @@ const CADENCE: Cadence = Cadence {
     not_installed: Duration::from_millis(300),
     look_failed: Duration::from_millis(300),
 };
+
+const RENEWED_EVERY: Duration = Duration::from_millis(300);
 
 /// One server, and one namespace in it.
 pub struct World {
@@ -203,6 +207,28 @@ impl World {
             .unwrap();
     }
 
+    /// metal3's leader lives until this has come to its end: a controller may have listed its Lease at
+    /// any moment, and only a renewal after that proves anything.
+    pub async fn while_renewed<T>(&self, holder: &str, what: impl Future<Output = T>) -> T {
+        let ended = Notify::new();
+        let renewing = async {
+            let first: Timestamp = "2026-01-01T00:00:01Z".parse().unwrap();
+            for second in 0.. {
+                let renewed = first + SignedDuration::from_secs(second);
+                self.operator_lease(holder, &format!("{renewed:.6}")).await;
+                if timeout(RENEWED_EVERY, ended.notified()).await.is_ok() {
+                    break;
+                }
+            }
+        };
+        let what = async {
+            let came = what.await;
+            ended.notify_one();
+            came
+        };
+        tokio::join!(what, renewing).0
+    }
+
     pub async fn events(&self) -> Vec<Event> {
         let events = self.api::<Event>();
         events.list(&ListParams::default()).await.unwrap().items
@@ -265,6 +291,17 @@ impl Sight {
             look(self.0.view());
         }
         look(self.0.view());
+    }
+
+    /// Until these hosts are seen, and whose they are is known: hosts and Leases are listed apart, and
+    /// whichever list comes last is a change of them all.
+    pub async fn until_known(&mut self, names: &[&HostName]) {
+        let is_known = |view: &HostView, name: &HostName| {
+            let host = view.hosts.get(name);
+            host.is_some_and(|host| view.owner(host) != Owner::NotYetKnown)
+        };
+        self.until(|view| names.iter().all(|name| is_known(view, name)))
+            .await;
     }
 
     /// The names of all that changed until it was so.
