@@ -220,7 +220,7 @@ fn presences(view: &ClusterView) -> BTreeMap<String, PresenceSeen> {
 
 /// Versions of one object are decimal numbers that grow (KEP-5504); where they are not, the watch
 /// is believed.
-fn older(version: &str, than: &str) -> bool {
+pub(crate) fn older(version: &str, than: &str) -> bool {
     match (version.parse::<u64>(), than.parse::<u64>()) {
         (Ok(version), Ok(than)) => version < than,
         (Ok(_) | Err(_), _) => false,

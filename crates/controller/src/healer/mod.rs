@@ -6,7 +6,7 @@
 //! done at a time, and trouble with it delays only itself (L1). Everything is watched anew by each
 //! leader, on its own monotonic clock.
 
-mod eyes;
+pub(crate) mod eyes;
 mod hands;
 pub(crate) mod pace;
 mod work;

@@ -20,7 +20,12 @@ impl Pace {
 
     /// It did not.
     pub(crate) fn trouble(&mut self, now: Duration) {
-        self.pause = (self.pause * 2).clamp(SHORTEST, LONGEST);
+        self.again(SHORTEST, LONGEST, now);
+    }
+
+    /// The same, with pauses between these.
+    pub(crate) fn again(&mut self, shortest: Duration, longest: Duration, now: Duration) {
+        self.pause = (self.pause * 2).clamp(shortest, longest);
         self.until = Some(now + self.pause);
     }
 
