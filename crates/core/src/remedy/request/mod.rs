@@ -41,6 +41,14 @@ pub struct PowerRequest {
     pub status: RequestStatus,
 }
 
+/// It is not served, ended or called off yet.
+pub(super) fn needs(request: &PowerRequest) -> bool {
+    let attempt = request.status.attempt.as_ref();
+    let is_served = attempt.is_some_and(|attempt| attempt.released_at.is_some());
+    let is_wanted = !request.deleting && !request.timed_out && request.strategy.is_ok();
+    is_wanted && request.status.ended_at.is_none() && !is_served
+}
+
 /// `spec.strategy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strategy {
@@ -134,4 +142,13 @@ pub struct ProofNote {
     pub by: Option<String>,
     /// Why, for a person.
     pub reason: Option<String>,
+}
+
+/// Whether the truth table's bit "needs remediation" is set for it.
+pub(super) fn needs(request: &PowerRequest) -> bool {
+    let status = &request.status;
+    let attempt = status.attempt;
+    let is_released = attempt.is_some_and(|attempt| attempt.released_at.is_some());
+    let is_called_off = request.deleting || request.timed_out;
+    request.strategy.is_ok() && !is_called_off && status.ended_at.is_none() && !is_released
 }
