@@ -18,6 +18,7 @@ mod builder;
 mod cache;
 mod control_plane;
 mod error;
+pub mod fixtures;
 mod flags;
 mod identity;
 pub mod ipmi_sim;

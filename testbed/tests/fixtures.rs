@@ -1,0 +1,92 @@
+//! Others' kinds are kinds that a real API server takes, and they are as strict as theirs.
+
+use dogwatch_testbed::{ControlPlane, fixtures};
+use serde_json::{Value, json};
+
+const APPLY: [&str; 4] = ["apply", "--server-side", "-f", "-"];
+
+async fn kubectl(plane: &ControlPlane, words: &[&str], input: &Value) -> Result<String, String> {
+    let input = input.to_string();
+    let answer = plane.run_kubectl(words, &input).await;
+    answer.map_err(|error| error.to_string())
+}
+
+async fn install(plane: &ControlPlane, kind: &Value) {
+    kubectl(plane, &APPLY, kind).await.unwrap();
+    let name = format!("crd/{}", kind["metadata"]["name"].as_str().unwrap());
+    let wait = ["wait", "--for=condition=established", "--timeout=60s"];
+    let words = [&wait[..], &[&name]].concat();
+    kubectl(plane, &words, &Value::Null).await.unwrap();
+    let get = ["get", &name, "-o", "jsonpath={.status.conditions[*].type}"];
+    let conditions = kubectl(plane, &get, &Value::Null).await.unwrap();
+    assert!(!conditions.contains("NonStructural"), "{conditions}");
+}
+
+fn machine(version: &str, name: &str, spec: &Value) -> Value {
+    json!({ "apiVersion": version, "kind": "Machine", "metadata": { "name": name }, "spec": spec })
+}
+
+#[tokio::test]
+async fn others_kinds_are_taken_by_a_real_api_server_and_are_as_strict_as_theirs() {
+    let plane = ControlPlane::start().await.unwrap();
+    for kind in fixtures::all() {
+        install(&plane, &kind).await;
+    }
+    machines_demand_their_links(&plane).await;
+    metal3s_host_drops_what_is_ours(&plane).await;
+}
+
+async fn machines_demand_their_links(plane: &ControlPlane) {
+    let link = |group: &str| {
+        let mut link = json!({ "kind": "Metal3Machine", "name": "m" });
+        link[group] = json!("infrastructure.cluster.x-k8s.io");
+        json!({ "clusterName": "c", "bootstrap": { "dataSecretName": "s" }, "infrastructureRef": link })
+    };
+    let whole = machine("cluster.x-k8s.io/v1beta2", "m", &link("apiGroup"));
+    kubectl(plane, &APPLY, &whole).await.unwrap();
+    let other = machine("cluster.x-k8s.io/v1beta2", "n", &link("group"));
+    let refused = kubectl(plane, &["create", "-f", "-"], &other)
+        .await
+        .unwrap_err();
+    assert!(refused.contains("infrastructureRef"), "{refused}");
+    // It is one object in both versions.
+    let get = ["get", "machines.v1beta1.cluster.x-k8s.io", "m"];
+    kubectl(plane, &get, &Value::Null).await.unwrap();
+    let openshift = machine("machine.openshift.io/v1beta1", "m", &json!({}));
+    kubectl(plane, &APPLY, &openshift).await.unwrap();
+}
+
+async fn metal3s_host_drops_what_is_ours(plane: &ControlPlane) {
+    let host = json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
+        "metadata": { "name": "h" }, "spec": { "online": true } });
+    kubectl(plane, &APPLY, &host).await.unwrap();
+    let status = |status: Value| json!({ "status": status }).to_string();
+    let patch = [
+        "patch",
+        "bmh",
+        "h",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+    ];
+    let little = status(json!({ "poweredOn": true }));
+    let refused = kubectl(plane, &[&patch[..], &[&little]].concat(), &Value::Null).await;
+    let refused = refused.unwrap_err();
+    assert!(refused.contains("status.operationalStatus"), "{refused}");
+    let whole = status(json!({
+        "errorMessage": "", "operationalStatus": "OK", "poweredOn": true, "power": { "state": "On" },
+        "provisioning": { "ID": "", "state": "provisioned",
+            "lastPoweredOn": "2026-01-01T00:00:00.000001Z" },
+    }));
+    kubectl(plane, &[&patch[..], &[&whole]].concat(), &Value::Null)
+        .await
+        .unwrap();
+    let get = ["get", "bmh", "h", "-o", "json"];
+    let host = kubectl(plane, &get, &Value::Null).await.unwrap();
+    let host: Value = serde_json::from_str(&host).unwrap();
+    assert_eq!(
+        host["status"],
+        json!({ "errorCount": 0, "errorMessage": "", "operationalStatus": "OK", "poweredOn": true,
+            "provisioning": { "ID": "", "state": "provisioned" } })
+    );
+}
