@@ -1,5 +1,7 @@
 //! Others' kinds are kinds that a real API server takes, and they are as strict as theirs.
 
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
 use dogwatch_testbed::{ControlPlane, fixtures};
 use serde_json::{Value, json};
 
