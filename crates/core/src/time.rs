@@ -36,3 +36,8 @@ impl Now {
         self.wall.checked_add(ahead).unwrap_or(Timestamp::MAX)
     }
 }
+
+/// As it is written on the cluster: RFC 3339 with microseconds.
+pub(crate) fn micros(at: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
+}

@@ -5,10 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::host::HostStatus;
 use crate::Now;
 
-/// As it is written: RFC 3339 with microseconds.
-pub(super) fn micros(at: Timestamp) -> Timestamp {
-    Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
-}
+pub(super) use crate::time::micros;
 
 /// Now, but later than all three times that stand there. `None`: there is no later time.
 pub(super) fn next(status: &HostStatus, now: Now) -> Option<Timestamp> {

@@ -65,12 +65,24 @@ pub struct Case {
     pub leased: bool,
     /// Its remediation, as far as the host remembers it.
     pub record: Option<Record>,
+    /// What its host keeps for a Node, where this case is to give it back. Of several cases of one host
+    /// one is.
+    pub kept: Option<Kept>,
     /// It is a control-plane machine.
     pub control_plane: bool,
     /// The Machine, where the case is one's, or its request's.
     pub machine: Option<Arc<Machine>>,
     /// The request.
     pub request: Option<Arc<PowerRequest>>,
+}
+
+/// What a host keeps for a Node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept {
+    /// What.
+    pub backup: Backup,
+    /// The Node of that name, if there is one: the old one, or the new one.
+    pub node: Option<Arc<NodeSeen>>,
 }
 
 /// One write. Each is conditional on what was seen; done once more it does nothing.
@@ -191,6 +203,32 @@ pub enum Action {
         /// Why.
         message: String,
     },
+}
+
+impl Action {
+    /// Whether it writes the host, on the version that was seen.
+    pub fn writes_host(&self) -> bool {
+        match self {
+            Action::AddKey { .. }
+            | Action::RemoveKey { .. }
+            | Action::WriteRecord { .. }
+            | Action::KeepBackup { .. }
+            | Action::DropBackup { .. } => true,
+            Action::TakeLease { .. }
+            | Action::FreeLease { .. }
+            | Action::MarkNode { .. }
+            | Action::UnmarkNode { .. }
+            | Action::Release(_)
+            | Action::RemoveMachineNeed { .. }
+            | Action::RemoveNodeNeed { .. }
+            | Action::Restore { .. }
+            | Action::Untaint { .. }
+            | Action::WriteStatus { .. }
+            | Action::AddFinalizer { .. }
+            | Action::RemoveFinalizer { .. }
+            | Action::HandBack { .. } => false,
+        }
+    }
 }
 
 /// Facts that a case wants read. Each is asked for until an answer newer than `newer_than` is there.

@@ -1,22 +1,31 @@
 //! The permission to release a Node's workloads. Source: specification §1 S2, §4.1.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::case::{Action, Decision};
+use super::context::Context;
+use super::link::BACKUP;
+use super::reason;
+use super::record::Backup;
 use super::request::StrategyType;
+use super::seen::Fresh;
+use crate::decision::because;
 use crate::name::NodeName;
-use crate::power::{HostName, OffProof};
+use crate::power::{Host, HostName, Identity, OffProof, same_system};
+use crate::reboot::NodeSeen;
 
 /// This Node's machine is proved off, for this request, and was so a moment ago. Made by [`super::decide`]
 /// alone; whoever deletes a Node, or taints it out of service, demands one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cleared {
-    pub(super) node: NodeName,
-    pub(super) node_uid: String,
-    pub(super) host: HostName,
-    pub(super) proof: OffProof,
-    pub(super) until: Duration,
+    node: NodeName,
+    node_uid: String,
+    host: HostName,
+    proof: OffProof,
+    until: Duration,
 }
 
 /// A release: of whom, and how.
@@ -56,4 +65,216 @@ impl Cleared {
     pub fn lasts(&self, now: Duration) -> bool {
         now < self.until
     }
+
+    /// How long it holds from this moment on.
+    pub fn left(&self, now: Duration) -> Duration {
+        self.until.saturating_sub(now)
+    }
+}
+
+/// Whether the Node may be released now; else why not, with what has to be looked at or written first.
+///
+/// Everything is asked of reads that are at most 5 s old, and of the proof as it is now. In their order: what
+/// the power side says, what a fresh GET of the host says, then the Node, its identity, and its silence.
+pub(super) fn clear(ctx: &Context<'_>, how: StrategyType) -> Result<Cleared, Decision> {
+    if let Some(trouble) = ctx.trouble() {
+        return Err(trouble);
+    }
+    let proof = ctx.proof().ok_or_else(|| unproved(ctx))?;
+    if has_moved(ctx, proof) {
+        return Err(alive(ctx, proof));
+    }
+    let Some(fresh) = ctx.fresh().filter(|fresh| fresh.taken >= proof.since()) else {
+        let text = "off is proved; looking once more before the Node is released";
+        return Err(because(reason::PROVING_OFF, text).look(ctx.look_fresh()));
+    };
+    let host = host(ctx, fresh, proof)?;
+    let node = node(ctx, fresh)?;
+    identity(ctx, proof, node)?;
+    silence(ctx, fresh, proof)?;
+    match how {
+        StrategyType::DeleteNode => kept(ctx, fresh, host, node)?,
+        StrategyType::OutOfServiceTaint => {}
+    }
+    Ok(Cleared {
+        node: node.name.clone(),
+        node_uid: node.uid.clone(),
+        host: host.name.clone(),
+        proof: proof.clone(),
+        until: Context::until(fresh),
+    })
+}
+
+/// The host is off, and nobody knows whether by our doing.
+fn unproved(ctx: &Context<'_>) -> Decision {
+    let text = format!("the host is read off; not proved yet: {}", ctx.power_says());
+    ctx.look_beat(because(reason::PROVING_OFF, text))
+}
+
+/// What was read contradicts what is watched: the watch will show it.
+fn changed(fresh: &Fresh, reason: &'static str, text: String) -> Decision {
+    because(reason, text).wake(Context::until(fresh), "what was read to be seen")
+}
+
+/// Our key stands on it, and the need stands.
+fn host<'a>(
+    ctx: &Context<'_>,
+    fresh: &'a Fresh,
+    proof: &OffProof,
+) -> Result<&'a Arc<Host>, Decision> {
+    let changed = |text: &str| Err(changed(fresh, reason::PROVING_OFF, text.to_owned()));
+    let Some(host) = fresh.host.as_ref() else {
+        return changed("the host is gone");
+    };
+    if !ctx.case.key.is_on(host) {
+        return changed("our key is not on the host any more");
+    }
+    if !ctx.proves(proof, host) {
+        return changed("the key on the host is another one than the one that was proved");
+    }
+    if !fresh.needs {
+        return changed("the need was taken away a moment ago");
+    }
+    Ok(host)
+}
+
+/// It is the one that was to be released.
+fn node<'a>(ctx: &Context<'_>, fresh: &'a Fresh) -> Result<&'a Arc<NodeSeen>, Decision> {
+    let watched = ctx.case.node.as_ref().map(|node| &node.uid);
+    match &fresh.node {
+        None => {
+            let text = "the Node is gone already".to_owned();
+            Err(changed(fresh, reason::PROVING_OFF, text))
+        }
+        Some(node) if Some(&node.uid) == watched => Ok(node),
+        Some(node) => {
+            let text = format!("another Node is called {} now", node.name);
+            Err(changed(fresh, reason::NODE_REPLACED, text))
+        }
+    }
+}
+
+/// The machine behind the BMC is the Node's.
+fn identity(ctx: &Context<'_>, proof: &OffProof, node: &NodeSeen) -> Result<(), Decision> {
+    let (bmc, own) = (proof.system_uuid(), node.system_uuid.as_deref());
+    let same = match (bmc, own) {
+        (Some(bmc), Some(own)) => same_system(bmc, own),
+        (None, _) | (_, None) => Identity::NotComparable,
+    };
+    let (bmc, own) = (bmc.unwrap_or("nothing"), own.unwrap_or("nothing"));
+    match same {
+        Identity::Same => Ok(()),
+        Identity::Different => {
+            let text = format!(
+                "the BMC of host {} says that it is system {bmc}, and node {} that it is {own}: another machine was switched off; correct spec.bmc.address, or the link to the host",
+                proof.host(),
+                node.name
+            );
+            Err(ctx.refuse((reason::WRONG_HOST, text)))
+        }
+        Identity::NotComparable if ctx.config.require_identity => {
+            let text = format!(
+                "the BMC of host {} tells {bmc} as its system UUID, and node {} {own}: they cannot be compared, and --require-host-identity is set",
+                proof.host(),
+                node.name
+            );
+            Err(ctx.refuse((reason::IDENTITY_UNKNOWN, text)))
+        }
+        Identity::NotComparable => Ok(()),
+    }
+}
+
+/// What a release is said to rest on; also that the identity could not be checked.
+pub(super) fn said(ctx: &Context<'_>, cleared: &Cleared) -> String {
+    let (bmc, node) = (cleared.proof.system_uuid(), ctx.case.node.as_ref());
+    let own = node.and_then(|node| node.system_uuid.as_deref());
+    let same = bmc.zip(own).map(|(bmc, own)| same_system(bmc, own));
+    let text = format!(
+        "host {} is proved off: the workloads of node {} are released",
+        cleared.host, cleared.node
+    );
+    if same == Some(Identity::Same) {
+        text
+    } else {
+        format!("{text}; that it is the Node's machine could not be checked by system UUIDs")
+    }
+}
+
+/// The Node's sign of life was seen to move after the first reading of the proof. One that moved before it
+/// moved while the machine was on; the proof's readings go on, and so it passes.
+fn has_moved(ctx: &Context<'_>, proof: &OffProof) -> bool {
+    let moved = ctx.known.beats.as_ref().and_then(super::Beats::moved);
+    moved.is_some_and(|moved| moved >= proof.since())
+}
+
+fn alive(ctx: &Context<'_>, proof: &OffProof) -> Decision {
+    let text = format!(
+        "node {} gave a sign of life after host {} was read off: the BMC errs, or is that of another machine; look at both",
+        ctx.case.node_name.as_ref().map_or("", |name| name.as_str()),
+        proof.host()
+    );
+    ctx.refuse((reason::NODE_IS_ALIVE, text))
+}
+
+/// It was looked at before these reads, and in between it did not move.
+fn silence(ctx: &Context<'_>, fresh: &Fresh, proof: &OffProof) -> Result<(), Decision> {
+    let text = "looking at the Node's signs of life";
+    let looking = || because(reason::PROVING_OFF, text);
+    let beats = ctx.known.beats.as_ref();
+    let beats = beats.filter(|beats| beats.newest().node_uid == fresh.beat.node_uid);
+    let Some(beats) = beats else {
+        return Err(ctx.look_beat(looking()));
+    };
+    if beats.first() >= fresh.taken {
+        return Err(looking().look(ctx.look_fresh()));
+    }
+    if *beats.newest() == fresh.beat {
+        return Ok(());
+    }
+    Err(alive(ctx, proof).wake(Context::until(fresh), "the Node's signs of life"))
+}
+
+/// What others had put on the Node is on the host, before the Node goes.
+fn kept(
+    ctx: &Context<'_>,
+    fresh: &Fresh,
+    host: &Arc<Host>,
+    node: &NodeSeen,
+) -> Result<(), Decision> {
+    let Some(wanted) = fresh.backup.as_ref() else {
+        let text = "what is on the Node was not read".to_owned();
+        return Err(changed(fresh, reason::PROVING_OFF, text));
+    };
+    let standing = host.annotations.get(BACKUP);
+    let standing = standing.map(|text| serde_json::from_str::<Backup>(text));
+    match standing {
+        Some(Ok(standing)) if standing == *wanted => Ok(()),
+        Some(Ok(standing)) if standing.uid != node.uid => Err(not_restored(ctx, &standing, host)),
+        Some(Ok(_)) | None => {
+            let text = "what is on the Node is kept on the host";
+            Err(because(reason::PROVING_OFF, text).act(Action::KeepBackup {
+                host: Arc::clone(host),
+                backup: wanted.clone(),
+            }))
+        }
+        Some(Err(why)) => {
+            let text = format!(
+                "annotation {BACKUP} of host {} cannot be read ({why}): mend it, or remove it if what it keeps is not wanted",
+                host.name
+            );
+            Err(ctx.refuse((reason::RESTORING, text)))
+        }
+    }
+}
+
+fn not_restored(ctx: &Context<'_>, standing: &Backup, host: &Host) -> Decision {
+    if ctx.case.node_name.as_ref().map(|name| name.as_str()) == Some(&standing.node) {
+        let text = "what was on the Node before this one comes back first";
+        return because(reason::RESTORING, text);
+    }
+    let text = format!(
+        "host {} keeps what was on node {}, which has not come back: remove annotation {BACKUP} if that is not wanted",
+        host.name, standing.node
+    );
+    ctx.refuse((reason::RESTORING, text))
 }

@@ -14,24 +14,35 @@
 //!
 //! Source: specification §4; metal3's remediation design (its truth table).
 
+mod after;
 mod around;
 mod beat;
 mod case;
+mod cases;
 mod clear;
 mod config;
+mod context;
+mod decide;
+mod guard;
 mod key;
+mod link;
 mod machine;
+mod marked;
+mod prepare;
 pub mod reason;
 mod record;
 mod request;
+mod restore;
 mod seen;
 mod table;
 
 pub use around::{Around, FencedSeen, Stage};
 pub use beat::{Beat, Beats};
-pub use case::{Action, Case, Decision, Look, Subject};
+pub use case::{Action, Case, Decision, Kept, Look, Subject};
+pub use cases::{CONDITION, cases};
 pub use clear::{Cleared, Release};
 pub use config::Config;
+pub use decide::decide;
 pub use key::{Key, KeyOwner, MACHINE_KEY, REQUEST_PREFIX};
 pub use machine::{InfraMachine, InfraRef, Machine, MachineApi, MachineName, ObjectName};
 pub use record::{Backup, Record, Stamp, Step, Taint};

@@ -90,6 +90,13 @@ impl Record {
         steps.find(|stamp| stamp.step == step).map(|stamp| stamp.at)
     }
 
+    /// This step was done, if it was not before.
+    pub fn push(&mut self, stamp: Stamp) {
+        if self.at(stamp.step).is_none() {
+            self.steps.push(stamp);
+        }
+    }
+
     /// When it ended.
     pub fn ended(&self) -> Option<Timestamp> {
         let mut steps = self.steps.iter();
@@ -120,6 +127,17 @@ pub struct Backup {
     /// It was cordoned, and not by a planned reboot of ours.
     #[serde(default)]
     pub cordoned: bool,
+    /// How many annotations are not in it because they were too long.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: u32,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde's skip_serializing_if passes a reference"
+)]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A taint.

@@ -48,6 +48,8 @@ pub struct Known {
     pub fresh: Option<Fresh>,
     /// What is left of the workloads.
     pub leftovers: Option<Leftovers>,
+    /// When this process first decided about the case.
+    pub first: Option<Duration>,
     /// The newest decision's reason, and since when it has been that: for what is said loudly after a while.
     /// Kept by [`Known::decided`].
     pub since: Option<(&'static str, Duration)>,
@@ -59,6 +61,7 @@ impl Known {
     /// This was decided: to be called after each decision about the case.
     pub fn decided(&mut self, decision: &super::Decision, now: Duration) {
         let reason = decision.because.reason;
+        self.first.get_or_insert(now);
         if self.since.is_none_or(|(same, _)| same != reason) {
             self.since = Some((reason, now));
         }

@@ -1,0 +1,141 @@
+//! After the key: the host comes back, its Node is Ready with another boot, and nothing of ours is left.
+//! Source: specification §1 S4, §4.1, §4.4.
+
+use std::sync::Arc;
+
+use super::case::{Action, Decision};
+use super::context::Context;
+use super::reason;
+use super::record::{Record, Step};
+use crate::decision::because;
+use crate::power::PowerNow;
+use crate::reboot::NodeSeen;
+
+/// Neither key nor need.
+pub(super) fn coming_back(ctx: &Context<'_>) -> Decision {
+    if let Some((reason::FOREIGN_KEY, _)) = ctx.case.trouble {
+        return ctx.trouble().expect("it is there");
+    }
+    let Some(record) = ctx.open_record() else {
+        return at_rest(ctx);
+    };
+    if record.at(Step::KeyRemoved).is_none() {
+        let text = "the key was taken away before the host was off";
+        return because(reason::WITHDRAWN, text);
+    }
+    if is_back(ctx.case.node.as_deref(), record) {
+        return because(reason::REMEDIATED, "the Node is Ready, with another boot");
+    }
+    if ctx.power() == PowerNow::On {
+        let text = "the host is on; waits for its Node to be Ready with another boot";
+        return because(reason::WAITING_FOR_NODE, text);
+    }
+    let text = format!("the host is to come back: {}", ctx.power_says());
+    because(reason::POWERING_ON, text)
+}
+
+fn at_rest(ctx: &Context<'_>) -> Decision {
+    let waits = ctx.case.kept.as_ref().filter(|kept| kept.node.is_none());
+    if let Some(kept) = waits {
+        let text = format!(
+            "what was on node {} waits for it to come back",
+            kept.backup.node
+        );
+        return because(reason::RESTORING, text);
+    }
+    let is_done = |record: &Record| record.at(Step::NodeReady).is_some();
+    if ctx.case.record.as_ref().is_some_and(is_done) {
+        return because(reason::REMEDIATED, "the Node is Ready, with another boot");
+    }
+    ctx.rest("nothing is asked of it")
+}
+
+/// A new boot id is the proof; where the old one was never known, another Node is.
+pub(super) fn is_back(node: Option<&NodeSeen>, record: &Record) -> bool {
+    let Some(node) = node.filter(|node| node.ready) else {
+        return false;
+    };
+    match (&record.boot_id, &node.boot_id) {
+        (Some(old), Some(new)) => old != new.as_str(),
+        (Some(_), None) => false,
+        (None, _) => record.node_uid.as_ref() != Some(&node.uid),
+    }
+}
+
+/// What was seen since the key went, once for each step.
+pub(super) fn record(ctx: &Context<'_>, decision: Decision) -> Decision {
+    let Some(next) = next_record(ctx) else {
+        return decision;
+    };
+    let Ok(host) = &ctx.case.host else {
+        return decision;
+    };
+    let host = Arc::clone(host);
+    decision.act(Action::WriteRecord { host, record: next })
+}
+
+fn next_record(ctx: &Context<'_>) -> Option<Record> {
+    let record = ctx.open_record().filter(|_| !ctx.case.is_keyed())?;
+    let mut next = record.clone();
+    if record.at(Step::KeyRemoved).is_none() {
+        if ctx.case.needs {
+            return None;
+        }
+        next.push(ctx.stamp(Step::Withdrawn));
+        return Some(next);
+    }
+    if ctx.power() == PowerNow::On {
+        next.push(ctx.stamp(Step::PoweredOn));
+    }
+    if is_back(ctx.case.node.as_deref(), record) {
+        next.push(ctx.stamp(Step::NodeReady));
+    }
+    (next != *record).then_some(next)
+}
+
+/// The mark and the Lease go once nothing of this case is under way, and nobody else has the Node in hand.
+pub(super) fn free(ctx: &Context<'_>, decision: Decision) -> Decision {
+    let case = ctx.case;
+    let Some(name) = &case.node_name else {
+        return decision;
+    };
+    let is_preparing = decision.because.reason == reason::PREPARING;
+    let is_open = ctx.open_record().is_some() && !ends(&decision);
+    if case.is_keyed() || is_preparing || is_open || ctx.around.is_claimed(case, name) {
+        return decision;
+    }
+    let mut decision = decision;
+    if let Some(node) = case.node.as_ref().filter(|node| node.fenced) {
+        decision = decision.act(Action::UnmarkNode {
+            node: Arc::clone(node),
+        });
+    }
+    if case.leased {
+        decision = decision.act(Action::FreeLease { node: name.clone() });
+    }
+    decision
+}
+
+/// This very decision writes the end down, before what follows it.
+fn ends(decision: &Decision) -> bool {
+    decision.actions.iter().any(|action| match action {
+        Action::WriteRecord { record, .. } => record.ended().is_some(),
+        Action::TakeLease { .. }
+        | Action::FreeLease { .. }
+        | Action::MarkNode { .. }
+        | Action::UnmarkNode { .. }
+        | Action::AddKey { .. }
+        | Action::RemoveKey { .. }
+        | Action::KeepBackup { .. }
+        | Action::Release(_)
+        | Action::RemoveMachineNeed { .. }
+        | Action::RemoveNodeNeed { .. }
+        | Action::Restore { .. }
+        | Action::DropBackup { .. }
+        | Action::Untaint { .. }
+        | Action::WriteStatus { .. }
+        | Action::AddFinalizer { .. }
+        | Action::RemoveFinalizer { .. }
+        | Action::HandBack { .. } => false,
+    })
+}

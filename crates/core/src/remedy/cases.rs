@@ -1,0 +1,530 @@
+//! Who is concerned: everybody that is marked, asks, or has something of ours on a host. Source:
+//! specification §4.1.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::case::{Case, Kept, Subject};
+use super::key::KeyOwner;
+use super::link::{Index, Problem, node_named};
+use super::machine::Machine;
+use super::reason;
+use super::record::Record;
+use super::request::PowerRequest;
+use super::seen::World;
+use crate::condition::Condition;
+use crate::name::NodeName;
+use crate::policy::is_control_plane;
+use crate::power::{Host, HostName};
+use crate::reboot::NodeSeen;
+
+/// The type of the condition that shows a remediation.
+pub const CONDITION: &str = "Remediation";
+
+/// Everything that is to be handled now, each with its links followed. Nothing before all lists have come.
+/// Linear in what is watched.
+pub fn cases(world: &World) -> Vec<Case> {
+    if !world.synced {
+        return Vec::new();
+    }
+    let mut found = Found {
+        index: Index::of(world),
+        cases: Vec::new(),
+        hosts: BTreeSet::new(),
+        handled: BTreeSet::new(),
+        nodes: BTreeSet::new(),
+    };
+    let machines = world.machines.values();
+    machines.for_each(|machine| found.machine(machine));
+    found.marked_nodes();
+    let requests = world.requests.values();
+    requests.for_each(|request| found.request(request));
+    found.hosts_left();
+    found.nodes_left();
+    found.cases
+}
+
+struct Found<'a> {
+    index: Index<'a>,
+    cases: Vec<Case>,
+    /// Hosts of cases: their backups are handled.
+    hosts: BTreeSet<HostName>,
+    /// Whose keys are handled.
+    handled: BTreeSet<(HostName, KeyOwner)>,
+    /// Names of the Nodes of cases.
+    nodes: BTreeSet<NodeName>,
+}
+
+/// Where a case's host is, and what is wrong with it.
+struct Place {
+    host: Result<Arc<Host>, Problem>,
+    trouble: Option<Problem>,
+}
+
+impl Found<'_> {
+    fn machine(&mut self, machine: &Arc<Machine>) {
+        let owner = KeyOwner::Machine(machine.uid.clone());
+        let place = self.place(self.index.link(&machine.name), &owner);
+        let subject = Subject::Machine(machine.name.clone());
+        let record = self.record(&place, &subject);
+        if !self.concerns(machine, &owner, &place, record.as_ref()) {
+            return;
+        }
+        let shared = |host: &Arc<Host>| self.index.shared(machine, &host.name);
+        let shared = place.host.as_ref().ok().and_then(shared);
+        let (key, foreign) = self.key_for(owner, &place);
+        let named = machine.node.as_deref();
+        let recorded = record.as_ref().and_then(|record| record.node.as_deref());
+        let node = named.and_then(|name| node_named(self.index.world, name));
+        let case = Case {
+            subject,
+            key,
+            needs: machine.need.is_some(),
+            trouble: place.trouble.or(shared).or(foreign),
+            node_name: named.or(recorded).and_then(|name| NodeName::new(name).ok()),
+            node: node.cloned(),
+            leased: false,
+            record,
+            kept: None,
+            control_plane: machine.control_plane
+                || node.is_some_and(|node| is_control_plane(&node.labels)),
+            machine: Some(Arc::clone(machine)),
+            request: None,
+            host: place.host,
+        };
+        self.add(case);
+    }
+
+    /// Whether a Machine is anybody's affair: most are not.
+    fn concerns(
+        &self,
+        machine: &Machine,
+        owner: &KeyOwner,
+        place: &Place,
+        record: Option<&Record>,
+    ) -> bool {
+        let is_foreign = || {
+            let host = place.host.as_ref().ok();
+            host.is_some_and(|host| self.index.machine_key(&host.name) == Some(&KeyOwner::Unnamed))
+        };
+        machine.need.is_some()
+            || self.index.carrier(owner).is_some()
+            || record.is_some_and(|record| record.ended().is_none())
+            || is_shown(&machine.conditions)
+            || is_foreign()
+    }
+
+    /// The key that stands there carries a case on even where the link does not.
+    fn place(&self, link: Result<Arc<Host>, Problem>, owner: &KeyOwner) -> Place {
+        match (link, self.index.carrier(owner)) {
+            (Err(problem), Some(carrier)) => Place {
+                host: Ok(Arc::clone(carrier)),
+                trouble: Some(problem),
+            },
+            (host, _) => Place {
+                host,
+                trouble: None,
+            },
+        }
+    }
+
+    /// For whom the table's key is on this host; and what stands in the way if it is another's.
+    fn key_for(&self, owner: KeyOwner, place: &Place) -> (KeyOwner, Option<Problem>) {
+        let Ok(host) = &place.host else {
+            return (owner, None);
+        };
+        let Some(standing) = self.index.machine_key(&host.name) else {
+            return (owner, None);
+        };
+        if *standing == owner {
+            return (owner, None);
+        }
+        // The table looks at the key only.
+        if *standing == KeyOwner::Unnamed {
+            return (KeyOwner::Unnamed, None);
+        }
+        let problem = if self.index.is_alive(standing, host) {
+            let text = format!(
+                "host {} carries the key of another Machine or Node",
+                host.name
+            );
+            (reason::HOST_OF_ANOTHER, text)
+        } else {
+            let text = format!(
+                "host {} carries the key of a Machine or Node that is gone; that one goes first",
+                host.name
+            );
+            (reason::ORPHANED_KEY, text)
+        };
+        (owner, Some(problem))
+    }
+
+    /// The record on the host, if it is of this one.
+    fn record(&self, place: &Place, subject: &Subject) -> Option<Record> {
+        let host = place.host.as_ref().ok()?;
+        let record = self.index.affairs.get(&host.name)?.record.as_ref()?;
+        (record.subject == subject.to_string()).then(|| record.clone())
+    }
+
+    fn marked_nodes(&mut self) {
+        let nodes = self.index.world.nodes.values();
+        let marked = nodes.filter(|node| node.needs_remediation || is_shown(&node.conditions));
+        let mut names: BTreeSet<NodeName> = marked.map(|node| node.name.clone()).collect();
+        for affairs in self.index.affairs.values() {
+            let is_nodes = |owner: &KeyOwner| matches!(owner, KeyOwner::Node(_));
+            let has_key = affairs.keys.iter().any(|key| is_nodes(&key.owner));
+            let open = affairs.open_record();
+            let is_open = open.is_some_and(|record| record.subject.starts_with("node/"));
+            let name = affairs.named_node().filter(|_| has_key || is_open);
+            names.extend(name.and_then(|name| NodeName::new(name.clone()).ok()));
+        }
+        for name in names {
+            self.node(name);
+        }
+    }
+
+    fn node(&mut self, name: NodeName) {
+        let node = self.index.world.nodes.get(&name).cloned();
+        let place = self.place_of_node(&name, node.as_ref());
+        let subject = Subject::Node(name.clone());
+        let record = self.record(&place, &subject);
+        let uid = node
+            .as_ref()
+            .map_or_else(String::new, |node| node.uid.clone());
+        let (key, foreign) = self.key_of_node(KeyOwner::Node(uid), &place);
+        let is_own = node
+            .as_ref()
+            .is_some_and(|node| key == KeyOwner::Node(node.uid.clone()));
+        let marked = node.as_ref().is_some_and(|node| node.needs_remediation);
+        let case = Case {
+            subject,
+            needs: marked && is_own,
+            key,
+            host: place.host,
+            trouble: place.trouble.or(foreign),
+            control_plane: node
+                .as_ref()
+                .is_some_and(|node| is_control_plane(&node.labels)),
+            node_name: Some(name),
+            node,
+            leased: false,
+            record,
+            kept: None,
+            machine: None,
+            request: None,
+        };
+        self.add(case);
+    }
+
+    fn place_of_node(&self, name: &NodeName, node: Option<&Arc<NodeSeen>>) -> Place {
+        let host = self.index.host_of_node(name.as_str());
+        if let Some(machine) = self.index.machines_of(name.as_str()).first() {
+            let text = format!(
+                "node {name} is that of machine {}: mark the Machine instead",
+                machine.name
+            );
+            let problem = (reason::NODE_OF_A_MACHINE, text);
+            let owner = node.map(|node| KeyOwner::Node(node.uid.clone()));
+            let carrier = owner.and_then(|owner| self.index.carrier(&owner));
+            return Place {
+                host: carrier.map_or_else(|| Err(problem.clone()), |host| Ok(Arc::clone(host))),
+                trouble: Some(problem),
+            };
+        }
+        let trouble = host.as_ref().ok().and_then(|host| {
+            let machine = self.index.linked_to(&host.name).first()?;
+            let text = format!(
+                "host {} is that of machine {}, which is not node {name}",
+                host.name, machine.name
+            );
+            Some((reason::HOST_OF_ANOTHER, text))
+        });
+        Place { host, trouble }
+    }
+
+    /// As for Machines; but a key of a Node that is gone is its name's affair.
+    fn key_of_node(&self, owner: KeyOwner, place: &Place) -> (KeyOwner, Option<Problem>) {
+        let Ok(host) = &place.host else {
+            return (owner, None);
+        };
+        match self.index.machine_key(&host.name) {
+            Some(standing @ KeyOwner::Node(_)) if place.trouble.is_none() => {
+                (standing.clone(), None)
+            }
+            Some(KeyOwner::Unnamed) => {
+                let text = format!(
+                    "annotation {} on host {} is not ours; whoever wrote it removes it",
+                    owner.key(),
+                    host.name
+                );
+                (owner, Some((reason::FOREIGN_KEY, text)))
+            }
+            Some(_) | None => self.key_for(owner, place),
+        }
+    }
+
+    fn request(&mut self, request: &Arc<PowerRequest>) {
+        let target = Target::of(&self.index, request);
+        let key = KeyOwner::Request(request.uid.clone());
+        let place = match self.index.carrier(&key) {
+            Some(carrier) => Place {
+                trouble: match &target.host {
+                    Ok(host) if host.name == carrier.name => target.trouble,
+                    Ok(host) => Some((
+                        reason::BAD_REQUEST,
+                        format!(
+                            "its target is on host {} now, and its key on host {}",
+                            host.name, carrier.name
+                        ),
+                    )),
+                    Err(problem) => Some(problem.clone()),
+                },
+                host: Ok(Arc::clone(carrier)),
+            },
+            None => Place {
+                host: target.host,
+                trouble: target.trouble,
+            },
+        };
+        let subject = Subject::Request(request.name.clone());
+        let record = self.record(&place, &subject);
+        let node = target.node;
+        let case = Case {
+            record: record.filter(|record| record.uid == request.uid),
+            subject,
+            key,
+            needs: super::request::needs(request),
+            host: place.host,
+            trouble: place.trouble,
+            control_plane: target.machine.as_ref().is_some_and(|it| it.control_plane)
+                || node
+                    .as_ref()
+                    .is_some_and(|node| is_control_plane(&node.labels)),
+            node_name: target.node_name,
+            node,
+            leased: false,
+            kept: None,
+            machine: target.machine,
+            request: Some(Arc::clone(request)),
+        };
+        self.add(case);
+    }
+
+    /// Keys that nobody stands behind, and what is left of remediations that nobody carries on.
+    fn hosts_left(&mut self) {
+        let mut left = Vec::new();
+        for affairs in self.index.affairs.values() {
+            let host = &affairs.host.name;
+            let mut keys = affairs.keys.iter();
+            let orphan = keys
+                .find(|key| !self.handled.contains(&(host.clone(), key.owner.clone())))
+                .map(|key| key.owner.clone());
+            let has_case = self.hosts.contains(host);
+            let is_open = affairs.open_record().is_some() || affairs.backup.is_some();
+            if orphan.is_some() || (is_open && !has_case) {
+                left.push((host.clone(), orphan));
+            }
+        }
+        for (host, orphan) in left {
+            self.host(&host, orphan);
+        }
+    }
+
+    fn host(&mut self, name: &HostName, orphan: Option<KeyOwner>) {
+        let affairs = &self.index.affairs[name];
+        let claimed = |record: &Record| {
+            let mut cases = self.cases.iter().filter(|case| case.record.is_some());
+            cases.any(|case| case.record.as_ref() == Some(record))
+        };
+        let record = affairs.record.clone().filter(|record| !claimed(record));
+        let named = record.as_ref().and_then(|record| record.node.clone());
+        let kept = affairs.backup.as_ref().map(|backup| backup.node.clone());
+        let node_name = kept.or(named).or_else(|| affairs.named_node().cloned());
+        let node_name = node_name.and_then(|name| NodeName::new(name).ok());
+        let node = node_name
+            .as_ref()
+            .and_then(|name| self.index.world.nodes.get(name))
+            .cloned();
+        let trouble = (orphan == Some(KeyOwner::Unnamed)).then(|| {
+            let text = format!(
+                "annotation {} on host {name} is not ours, and no Machine is linked to this host; whoever wrote it removes it",
+                KeyOwner::Unnamed.key()
+            );
+            (reason::FOREIGN_KEY, text)
+        });
+        let case = Case {
+            subject: Subject::Host(name.clone()),
+            key: orphan.unwrap_or(KeyOwner::Unnamed),
+            needs: false,
+            host: Ok(Arc::clone(affairs.host)),
+            trouble,
+            control_plane: node
+                .as_ref()
+                .is_some_and(|node| is_control_plane(&node.labels)),
+            node_name,
+            node,
+            leased: false,
+            record,
+            kept: None,
+            machine: None,
+            request: None,
+        };
+        self.add(case);
+    }
+
+    /// Marks and Leases that no case stands behind any more.
+    fn nodes_left(&mut self) {
+        let world = self.index.world;
+        let fenced = world.nodes.values().filter(|node| node.fenced);
+        let names = fenced.map(|node| &node.name).chain(world.leases.keys());
+        let left: BTreeSet<NodeName> = names
+            .filter(|name| !self.nodes.contains(*name))
+            .cloned()
+            .collect();
+        for name in left {
+            let case = Case {
+                subject: Subject::Node(name.clone()),
+                key: KeyOwner::Node(String::new()),
+                needs: false,
+                host: Err((reason::NOT_NEEDED, "nothing is asked of it".to_owned())),
+                trouble: None,
+                node: world.nodes.get(&name).cloned(),
+                node_name: Some(name),
+                leased: false,
+                record: None,
+                kept: None,
+                control_plane: false,
+                machine: None,
+                request: None,
+            };
+            self.add(case);
+        }
+    }
+
+    fn add(&mut self, mut case: Case) {
+        let world = self.index.world;
+        case.leased = case
+            .node_name
+            .as_ref()
+            .is_some_and(|name| world.leases.contains_key(name));
+        if let Ok(host) = &case.host {
+            let is_first = self.hosts.insert(host.name.clone());
+            let affairs = self.index.affairs.get(&host.name).filter(|_| is_first);
+            case.kept = affairs
+                .and_then(|affairs| affairs.backup.clone())
+                .map(|backup| Kept {
+                    node: node_named(world, &backup.node).cloned(),
+                    backup,
+                });
+            self.handled.insert((host.name.clone(), case.key.clone()));
+        }
+        self.nodes.extend(case.node_name.clone());
+        self.cases.push(case);
+    }
+}
+
+/// Whom a request is for: annotation `node-name`, else the Machine that owns it, else its own name.
+struct Target {
+    host: Result<Arc<Host>, Problem>,
+    trouble: Option<Problem>,
+    node_name: Option<NodeName>,
+    node: Option<Arc<NodeSeen>>,
+    machine: Option<Arc<Machine>>,
+}
+
+impl Target {
+    fn of(index: &Index<'_>, request: &PowerRequest) -> Self {
+        match (&request.node_name, &request.machine) {
+            (Some(node), owner) => {
+                let mut target = Self::by_node(index, node);
+                let found = target.machine.as_ref().map(|machine| &machine.name);
+                if let (Some(owner), Some(found)) = (owner, found)
+                    && owner != found
+                {
+                    let text = format!(
+                        "it names node {node}, which is machine {found}, and is owned by machine {owner}"
+                    );
+                    target.trouble = Some((reason::BAD_REQUEST, text));
+                }
+                target
+            }
+            (None, Some(owner)) => match index.world.machines.get(owner) {
+                Some(machine) if request.machine_uid.as_ref() == Some(&machine.uid) => {
+                    Self::by_machine(index, machine, request.status.node.as_deref())
+                }
+                Some(_) | None => Self::nowhere(
+                    reason::NO_HOST,
+                    format!("machine {owner}, which owns it, is gone"),
+                    request.status.node.as_deref(),
+                ),
+            },
+            (None, None) => Self::by_node(index, &request.name.name),
+        }
+    }
+
+    fn by_node(index: &Index<'_>, name: &str) -> Self {
+        match index.machines_of(name) {
+            [] => {
+                let host = index.host_of_node(name);
+                let node = node_named(index.world, name).cloned();
+                let host = match (host, &node) {
+                    (Err((reason::NO_HOST, text)), None) => {
+                        let text = format!("there is no node {name}, and {text}");
+                        Err((reason::NO_NODE, text))
+                    }
+                    (host, _) => host,
+                };
+                let linked = host.as_ref().ok().and_then(|host| {
+                    let machine = index.linked_to(&host.name).first()?;
+                    let text = format!(
+                        "host {} is that of machine {}, which is not node {name}",
+                        host.name, machine.name
+                    );
+                    Some((reason::HOST_OF_ANOTHER, text))
+                });
+                Self {
+                    host,
+                    trouble: linked,
+                    node_name: NodeName::new(name).ok(),
+                    node,
+                    machine: None,
+                }
+            }
+            [machine, ..] => Self::by_machine(index, machine, Some(name)),
+        }
+    }
+
+    fn by_machine(index: &Index<'_>, machine: &Arc<Machine>, was: Option<&str>) -> Self {
+        let host = index.link(&machine.name);
+        let trouble = host
+            .as_ref()
+            .ok()
+            .and_then(|host| index.shared(machine, &host.name));
+        let named = machine.node.as_deref();
+        Self {
+            host,
+            trouble,
+            node_name: named.or(was).and_then(|name| NodeName::new(name).ok()),
+            node: named
+                .and_then(|name| node_named(index.world, name))
+                .cloned(),
+            machine: Some(Arc::clone(machine)),
+        }
+    }
+
+    fn nowhere(reason: &'static str, text: String, was: Option<&str>) -> Self {
+        Self {
+            host: Err((reason, text)),
+            trouble: None,
+            node_name: was.and_then(|name| NodeName::new(name).ok()),
+            node: None,
+            machine: None,
+        }
+    }
+}
+
+/// The condition says that a remediation is under way: it is taken back when none is.
+fn is_shown(conditions: &[Condition]) -> bool {
+    let mut conditions = conditions.iter();
+    conditions.any(|condition| condition.kind == CONDITION && condition.status == "True")
+}

@@ -1,0 +1,129 @@
+//! The way to a new key: guards, the Lease, the mark on the Node, fresh reads; then the key. Source:
+//! specification §2.2, §4.4.
+
+use std::sync::Arc;
+
+use super::case::{Action, Decision};
+use super::context::Context;
+use super::record::{Record, Step};
+use super::seen::Fresh;
+use super::{guard, reason};
+use crate::decision::{Severity, because};
+use crate::power::Host;
+
+/// Everything stands that has to stand before a key: the reads that show it, and the host as they found it.
+/// Else what is to be done, or waited for, first.
+pub(super) fn prepare<'a>(
+    ctx: &Context<'a>,
+    host: &Host,
+) -> Result<(&'a Fresh, &'a Arc<Host>), Decision> {
+    if let Some(trouble) = ctx.trouble() {
+        return Err(trouble);
+    }
+    if let Some(refusal) = guard::refusal(ctx, host) {
+        return Err(refusal.into_decision());
+    }
+    announce(ctx)?;
+    let Some(fresh) = ctx.fresh() else {
+        let text = "looking once more before the host is switched off";
+        return Err(because(reason::PREPARING, text).look(ctx.look_fresh()));
+    };
+    match stands(ctx, host, fresh) {
+        Ok(host) => Ok((fresh, host)),
+        Err(Stale::Later(text)) => {
+            let until = Context::until(fresh);
+            Err(because(reason::NOTHING_TO_DO, text).wake(until, "what was read to be seen"))
+        }
+        Err(Stale::Again(text)) => Err(because(reason::PREPARING, text).look(ctx.look_fresh())),
+    }
+}
+
+/// The budgets of planned reboots count this node, and whoever drains it stops.
+fn announce(ctx: &Context<'_>) -> Result<(), Decision> {
+    let case = ctx.case;
+    let text = "the node's Lease and mark, before the host is switched off";
+    let mut decision = because(reason::PREPARING, text);
+    if let Some(node) = case.node_name.clone().filter(|_| !case.leased) {
+        decision = decision.act(Action::TakeLease {
+            node,
+            control_plane: case.control_plane,
+            subject: case.subject.clone(),
+        });
+    }
+    if let Some(node) = case.node.as_ref().filter(|node| !node.fenced) {
+        decision = decision.act(Action::MarkNode {
+            node: Arc::clone(node),
+            subject: case.subject.clone(),
+        });
+    }
+    if decision.actions.is_empty() {
+        Ok(())
+    } else {
+        Err(decision)
+    }
+}
+
+/// Why the reads do not do.
+enum Stale {
+    /// The watch will show it.
+    Later(String),
+    /// They are older than our own last write.
+    Again(String),
+}
+
+/// The need stands, and all are the ones that the decision was made for.
+fn stands<'a>(ctx: &Context<'_>, host: &Host, fresh: &'a Fresh) -> Result<&'a Arc<Host>, Stale> {
+    let case = ctx.case;
+    let later = |text: &str| Err(Stale::Later(text.to_owned()));
+    if !fresh.needs {
+        return later("the need was taken away a moment ago");
+    }
+    let Some(read) = fresh.host.as_ref().filter(|read| read.uid == host.uid) else {
+        return later("the host was replaced a moment ago");
+    };
+    if read.annotations.contains_key(&case.key.key()) {
+        return later("the key is on the host; waits to see it");
+    }
+    let uid = |node: Option<&Arc<crate::reboot::NodeSeen>>| node.map(|node| node.uid.clone());
+    if uid(fresh.node.as_ref()) != uid(case.node.as_ref()) {
+        return later("the Node was replaced a moment ago");
+    }
+    if fresh.node.as_ref().is_some_and(|node| !node.fenced) {
+        return Err(Stale::Again("looking whether the mark stands".to_owned()));
+    }
+    Ok(read)
+}
+
+/// The key goes on the host, and the record of this remediation with it.
+pub(super) fn add_key(ctx: &Context<'_>, host: &Arc<Host>, record: Record) -> Decision {
+    let text = format!(
+        "{} is put on host {}: it is switched off, and held off",
+        ctx.case.key.key(),
+        host.name
+    );
+    because(reason::PREPARING, text)
+        .act(Action::AddKey {
+            host: Arc::clone(host),
+            key: ctx.case.key.clone(),
+            record,
+        })
+        .say(Severity::Normal)
+}
+
+/// The record of a remediation that begins now.
+pub(super) fn record(ctx: &Context<'_>, uid: &str, attempt: u32) -> Record {
+    let case = ctx.case;
+    let node = case.node.as_ref();
+    let boot = node.and_then(|node| node.boot_id.as_ref());
+    let mut requested = ctx.stamp(Step::Requested);
+    requested.at = ctx.wall(ctx.known.first.unwrap_or(ctx.now.mono));
+    Record {
+        subject: case.subject.to_string(),
+        uid: uid.to_owned(),
+        node: case.node_name.as_ref().map(ToString::to_string),
+        node_uid: node.map(|node| node.uid.clone()),
+        boot_id: boot.map(ToString::to_string),
+        attempt,
+        steps: vec![requested, ctx.stamp(Step::KeyAdded)],
+    }
+}
