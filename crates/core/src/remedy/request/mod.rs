@@ -1,5 +1,12 @@
 //! A `PowerRemediation`, as decisions see it.
 
+mod course;
+mod flow;
+mod health;
+mod observe;
+mod report;
+mod work;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,6 +16,8 @@ use super::machine::{MachineName, ObjectName};
 use super::record::Stamp;
 use crate::condition::Condition;
 use crate::power::HostName;
+
+pub(super) use flow::decide;
 
 /// One request.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,13 +151,4 @@ pub struct ProofNote {
     pub by: Option<String>,
     /// Why, for a person.
     pub reason: Option<String>,
-}
-
-/// Whether the truth table's bit "needs remediation" is set for it.
-pub(super) fn needs(request: &PowerRequest) -> bool {
-    let status = &request.status;
-    let attempt = status.attempt;
-    let is_released = attempt.is_some_and(|attempt| attempt.released_at.is_some());
-    let is_called_off = request.deleting || request.timed_out;
-    request.strategy.is_ok() && !is_called_off && status.ended_at.is_none() && !is_released
 }
