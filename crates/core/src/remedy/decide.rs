@@ -6,7 +6,7 @@ use super::cases::CONDITION;
 use super::config::Config;
 use super::context::Context;
 use super::seen::Known;
-use super::{after, marked, reason, restore};
+use super::{after, marked, reason, request, restore};
 use crate::Now;
 use crate::condition::{Observation, Status};
 use crate::decision::{Event, Severity, because};
@@ -30,8 +30,7 @@ pub fn decide(case: &Case, known: &Known, around: &Around, config: &Config, now:
         return because(reason, "waits to see its own write").wake(until, "its own write");
     }
     let decision = match &case.request {
-        // Helper `request`: request::decide(ctx).
-        Some(_) => because(reason::NOTHING_TO_DO, "requests come next"),
+        Some(_) => request::decide(&ctx),
         None => annotated(&ctx),
     };
     said(&ctx, decision)
@@ -45,7 +44,7 @@ fn annotated(ctx: &Context<'_>) -> Decision {
 }
 
 /// Two writes of one host on one version: the second would fail.
-fn unless_host_is_written(
+pub(super) fn unless_host_is_written(
     ctx: &Context<'_>,
     decision: Decision,
     step: impl Fn(&Context<'_>, Decision) -> Decision,
@@ -87,7 +86,15 @@ pub(super) fn condition(decision: &Decision) -> Observation {
 
 /// These last for good, and nothing is wrong.
 fn is_at_rest(reason: &str) -> bool {
-    [reason::NOT_NEEDED, reason::REMEDIATED].contains(&reason)
+    let at_rest = [
+        reason::NOT_NEEDED,
+        reason::REMEDIATED,
+        reason::WITHDRAWN,
+        reason::TIMED_OUT,
+        reason::ATTEMPTS_USED_UP,
+        reason::NODE_HEALTHY,
+    ];
+    at_rest.contains(&reason)
 }
 
 /// Whatever should have passed by now is said as a Warning, and stays said (S6).

@@ -24,6 +24,10 @@ pub const REMEDIATED: &str = "Remediated";
 pub const WITHDRAWN: &str = "Withdrawn";
 /// The Node is Ready again, with a sign of life later than the request.
 pub const NODE_HEALTHY: &str = "NodeHealthy";
+/// An attempt was not enough: its key goes, and the next one begins.
+pub const RETRYING: &str = "Retrying";
+/// The Node comes back under its name: it is no permanent deletion.
+pub const NODE_COMES_BACK: &str = "NodeComesBack";
 /// All attempts are used up.
 pub const ATTEMPTS_USED_UP: &str = "AttemptsUsedUp";
 /// The health check has given up on it.
