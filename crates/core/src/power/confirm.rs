@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use super::bmc::{Answer, Command, Reading};
+use super::bmc::{Answer, Class, Command, Fault, Reading};
 use super::context::Context;
 use super::host::Intention;
 use super::readings::{Pace, due};
 use super::step::Step;
+use super::witness::{self, Witness};
 use super::{off, reason, retry, times};
 use crate::condition::Status;
 use crate::decision::Severity;
@@ -19,7 +20,11 @@ pub(super) fn look(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: 
     let since = at.max(ctx.settled_at());
     let twice = ctx.off_twice(level, since, ctx.config.confirm);
     if twice.is_some_and(|(first, _)| ctx.is_fresh(first)) {
-        return confirmed(ctx, step, command);
+        return match ctx.witness(level) {
+            Witness::Agrees => confirmed(ctx, step, command),
+            Witness::NotAsked => not_asked(ctx, step, command, at),
+            Witness::Contradicts => contradicted(ctx, step, command, at),
+        };
     }
     if !ctx.says_off(level, at) {
         return not_off(ctx, step, command, at);
@@ -30,6 +35,7 @@ pub(super) fn look(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: 
             ctx.second(since)
         );
         step.busy(reason::SETTLING, text);
+        witness::ask(ctx, step, level);
         return step.read(ctx, level, since, "the end of every command of unknown end");
     }
     let next = match ctx.newest_since(level, since) {
@@ -38,7 +44,41 @@ pub(super) fn look(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: 
     };
     let text = format!("off was read once; read again at {}", ctx.second(next));
     step.busy(reason::CONFIRMING, text);
+    witness::ask(ctx, step, level);
     step.read(ctx, level, next, "the second reading of off");
+}
+
+fn not_asked(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duration) {
+    let level = command.level;
+    let text = format!(
+        "{} was read off twice; the BMC is asked whether it says anything else",
+        off::name(level)
+    );
+    step.busy(reason::CONFIRMING, text);
+    witness::ask(ctx, step, level);
+    let next = due(ctx, level, at, Pace::Slow);
+    step.read(ctx, level, next, "whether it is still off");
+}
+
+/// As if it had not taken: what is off is not this machine's.
+fn contradicted(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duration) {
+    let level = command.level;
+    let text = format!(
+        "{} is off, and the BMC says that the machine runs; correct the outlet in spec.power.levels",
+        off::name(level)
+    );
+    step.event(Severity::Warning, reason::LEVEL_CONTRADICTED, text.clone());
+    let patience = at.saturating_add(ctx.config.settle);
+    if ctx.now.mono >= patience {
+        let fault = Fault::harmless(Class::Contradiction, text);
+        retry::failed(ctx, step, command, patience, Some(&fault));
+    } else {
+        step.busy(reason::LEVEL_CONTRADICTED, text);
+        step.wake(patience, "a level that is contradicted");
+        let next = due(ctx, level, at, Pace::Slow);
+        step.read(ctx, level, next, "whether it is still off");
+    }
+    witness::ask(ctx, step, level);
 }
 
 fn not_off(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duration) {

@@ -11,6 +11,7 @@ use super::host::{End, HostStatus, Intention};
 use super::provisioning;
 use super::seen::{Access, Read, Seen};
 use super::target::target;
+use super::witness::Witness;
 use crate::Now;
 
 /// The arguments of [`super::decide`], and what follows from them at once.
@@ -149,10 +150,20 @@ impl<'a> Context<'a> {
         self.seen.host.levels.get(level).map(target)
     }
 
-    /// What the last check of the level found out, if it did.
+    /// What the last check of the level that was answered found out.
     pub(super) fn about(&self, level: usize) -> Option<&'a About> {
-        let check = self.seen.memory.checks.get(level)?.as_ref()?;
-        check.found.as_ref().ok()
+        self.seen.memory.abouts.get(&level)
+    }
+
+    /// Whether the level was ever asked what it is, however that ended.
+    pub(super) fn was_checked(&self, level: usize) -> bool {
+        let check = self.seen.memory.checks.get(level);
+        check.is_some_and(Option::is_some)
+    }
+
+    /// Since when this annotation has been seen, by this process.
+    pub(super) fn key_seen(&self, request: &Request) -> Option<Duration> {
+        self.seen.memory.keys.get(&request.id()).copied()
     }
 
     pub(super) fn newest(&self, level: usize) -> Option<&'a Read> {
@@ -189,7 +200,7 @@ impl<'a> Context<'a> {
     /// The same, and nothing that happened since can be hidden by their age.
     pub(super) fn off_now(&self, level: usize) -> Option<(&'a Read, &'a Read)> {
         self.off_twice(level, self.settled_at(), self.config.confirm)
-            .filter(|(first, _)| self.is_fresh(first))
+            .filter(|(first, _)| self.is_fresh(first) && self.witness(level) == Witness::Agrees)
     }
 
     /// Not older than two polls.

@@ -12,7 +12,9 @@ use super::host::{End, HostStatus, Intention};
 use super::seen::Seen;
 use super::standing::Standing;
 use super::step::Step;
-use super::{hold, idle, off, on, pending, provisioning, readiness, readings, reason, report};
+use super::{
+    hold, idle, off, on, pending, provisioning, readiness, readings, reason, report, theirs,
+};
 use crate::Now;
 use crate::condition::Status;
 use crate::decision::Severity;
@@ -85,6 +87,7 @@ fn refused(ctx: &Context<'_>, step: &mut Step, refusal: &Refusal) {
         Knows::Nothing => {}
         Knows::Unknown => gate::unknown(&mut step.status),
         Knows::Power => step.read(ctx, 0, readings::next_poll(ctx, 0), "the next poll"),
+        Knows::Theirs => theirs::looks(ctx, step),
     }
 }
 
@@ -209,11 +212,11 @@ fn finish(ctx: &Context<'_>, mut step: Step, refusal: Option<&Refusal>) -> Decis
             step.wake(at, "a reading that gets too old");
         }
     }
-    if knows != Knows::Nothing && !step.is_busy {
+    if knows.is_written() && !step.is_busy {
         readiness::looks(ctx, &mut step);
     }
     let report = report::report(ctx, &step, refusal);
-    let write = (knows != Knows::Nothing && worth_writing(ctx, &step.status)).then(|| {
+    let write = (knows.is_written() && worth_writing(ctx, &step.status)).then(|| {
         Action::WriteStatus(Box::new(StatusWrite {
             status: step.status.clone(),
             why: step.because.reason,

@@ -24,6 +24,18 @@ pub(super) enum Knows {
     Unknown,
     /// It is read.
     Power,
+    /// It is read for whoever asks, and nothing is written: the status is another controller's.
+    Theirs,
+}
+
+impl Knows {
+    /// Whether the status is ours to write.
+    pub(super) fn is_written(self) -> bool {
+        match self {
+            Knows::Unknown | Knows::Power => true,
+            Knows::Nothing | Knows::Theirs => false,
+        }
+    }
 }
 
 /// Why this host is left alone, if it is.
@@ -47,7 +59,10 @@ fn whose(ctx: &Context<'_>) -> Option<Refusal> {
     match &ctx.seen.owner {
         Owner::Ours => None,
         Owner::Theirs { leader } => Some(refuse(
-            Knows::Nothing,
+            match object(ctx).or_else(|| first_level(ctx)) {
+                Some(_) => Knows::Nothing,
+                None => Knows::Theirs,
+            },
             reason::OTHER_CONTROLLER,
             format!(
                 "the baremetal-operator that leads as {leader} controls this host; to hand it over, pause the host for it (baremetalhost.metal3.io/paused) or name its namespace by --host-namespaces"

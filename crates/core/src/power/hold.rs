@@ -9,6 +9,7 @@ use super::decide::Action;
 use super::host::Intention;
 use super::readings::{Pace, due, next_poll};
 use super::step::{Next, Step};
+use super::witness::{self, Witness};
 use super::{off, reason, times};
 use crate::condition::Status;
 use crate::decision::Severity;
@@ -30,8 +31,18 @@ pub(super) fn keep(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
         );
     };
     match &read.said {
+        Ok(Reading::Off) if ctx.witness(command.level) == Witness::Contradicts => {
+            let name = off::name(command.level);
+            let text = format!(
+                "{name} is off, and the BMC says that the machine runs; it is powered off again"
+            );
+            found_on(ctx, step, reason::LEVEL_CONTRADICTED, &text);
+        }
         Ok(Reading::Off) => off(ctx, step, command),
-        Ok(Reading::On | Reading::PoweringOn | Reading::PoweringOff) => found_on(ctx, step),
+        Ok(Reading::On | Reading::PoweringOn | Reading::PoweringOff) => {
+            let text = "found on while it is held off; it is powered off again";
+            found_on(ctx, step, reason::FOUND_ON, text);
+        }
         Err(fault) => {
             let text = format!("off was confirmed; whether it is off now is not known: {fault}");
             step.because(Status::Unknown, reason::POWER_UNKNOWN, text);
@@ -58,7 +69,7 @@ fn is_waited_for(ctx: &Context<'_>) -> bool {
     ctx.base().is_some() || (ctx.seen.host.online && ctx.keys().is_empty())
 }
 
-fn found_on(ctx: &Context<'_>, step: &mut Step) {
+fn found_on(ctx: &Context<'_>, step: &mut Step, why: &'static str, text: &str) {
     step.status.power.off_confirmed_at = None;
     step.status.power.confirmed_for.clear();
     if !must_be_off(ctx) {
@@ -67,8 +78,7 @@ fn found_on(ctx: &Context<'_>, step: &mut Step) {
         step.because(Status::True, reason::AS_WANTED, text);
         return step.read(ctx, 0, next_poll(ctx, 0), "the next poll");
     }
-    let text = "found on while it is held off; it is powered off again";
-    step.event(Severity::Warning, reason::FOUND_ON, text);
+    step.event(Severity::Warning, why, text);
     off::begin(ctx, step, reason::FOUND_ON);
 }
 
@@ -86,6 +96,7 @@ fn off(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
         let text = format!("off was confirmed; read again at {}", ctx.second(next));
         step.because(Status::False, reason::CONFIRMING, text);
         step.is_busy = true;
+        witness::ask(ctx, step, level);
         return step.read(ctx, level, next, "whether it is still off");
     }
     if let Some(base) = ctx.base() {
@@ -143,6 +154,7 @@ fn held(ctx: &Context<'_>, step: &mut Step, level: usize) {
         let text = format!("held off by {}{since}", listed(&keys));
         step.because(Status::True, reason::HELD_OFF, text);
     }
+    witness::ask(ctx, step, level);
     step.read(ctx, level, next_poll(ctx, level), "the next poll");
 }
 

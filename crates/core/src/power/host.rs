@@ -99,6 +99,8 @@ pub struct Device {
 pub struct HostStatus {
     /// `status.poweredOn`.
     pub powered_on: Option<bool>,
+    /// `status.operationalStatus`, which a baremetal-operator keeps; empty is `None`.
+    pub operational: Option<String>,
     /// `status.provisioning.state`; empty is `None`.
     pub provisioning: Option<String>,
     /// `status.provisioning.lastPoweredOn`: whatever ran before it is dead.

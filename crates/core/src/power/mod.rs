@@ -10,10 +10,11 @@
 //!   finds one of another process treats it as under way.
 //! - The times that are written order a reboot, whatever any clock says: `pendingRebootSince`, off
 //!   confirmed, `lastPoweredOn`, each later than the other two.
+//! - A host of a live baremetal-operator is read, and nothing of it is written.
 //! - Nothing that others wrote is removed but `reboot.metal3.io` once it is served, and all reboot
 //!   annotations of a host that is deprovisioned (S3).
 //!
-//! Source: specification §3; metal3's reboot-interface design.
+//! Source: specification §3, §4.1 to §4.3; metal3's reboot-interface design.
 
 mod address;
 mod annotations;
@@ -44,11 +45,15 @@ mod seen;
 mod sharing;
 mod standing;
 mod step;
+mod systems;
 mod takeover;
 mod target;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+mod theirs;
 mod times;
+mod witness;
+mod word;
 
 pub use address::{Address, BadAddress, Endpoint, Vendor};
 pub use annotations::{REBOOT, Request, is_obeyed, requests};
@@ -61,8 +66,9 @@ pub use host::{
     PowerStatus, State,
 };
 pub use identity::{Identity, SystemId, same_system};
-pub use now::{PowerNow, now};
+pub use now::{PowerNow, answers, now, off_since};
 pub use operator::{OperatorLease, Operators};
 pub use proof::{Moment, OffProof, Readings, Source, proof};
 pub use seen::{Access, Check, Memory, Need, Owner, Read, Seen, Sent};
 pub use sharing::Sharing;
+pub use systems::Systems;

@@ -24,15 +24,32 @@ pub enum PowerNow {
 /// confirm interval apart for off. Less than a proof: nothing is released on it.
 pub fn now(seen: &Seen, config: &Config, now: Now) -> PowerNow {
     let ctx = Context::new(seen, config, "", 0.0, now);
+    if !seen.same_system.is_empty() {
+        return PowerNow::Unknown;
+    }
     let knows = gate::refusal(&ctx).map_or(Knows::Power, |refusal| refusal.knows);
     match knows {
-        Knows::Power => read(&ctx),
+        Knows::Power => read(&ctx, ctx.level()),
+        Knows::Theirs => read(&ctx, 0),
         Knows::Nothing | Knows::Unknown => PowerNow::Unknown,
     }
 }
 
-fn read(ctx: &Context<'_>) -> PowerNow {
-    let level = ctx.level();
+/// When the first of the newest unbroken readings of off of the level in use was asked, by this process'
+/// monotonic clock; `None`: it was not off when it was last read.
+pub fn off_since(seen: &Seen, config: &Config, now: Now) -> Option<Duration> {
+    let ctx = Context::new(seen, config, "", 0.0, now);
+    seen.memory.off_since.get(&ctx.level()).copied()
+}
+
+/// Whether the level in use answered when it was last read, not longer than two polls ago.
+pub fn answers(seen: &Seen, config: &Config, now: Now) -> bool {
+    let ctx = Context::new(seen, config, "", 0.0, now);
+    let newest = ctx.newest(ctx.level()).filter(|read| ctx.is_fresh(read));
+    newest.is_some_and(|read| read.said.is_ok())
+}
+
+fn read(ctx: &Context<'_>, level: usize) -> PowerNow {
     let newest = ctx.newest(level).filter(|read| ctx.is_fresh(read));
     let Some(newest) = newest else {
         return PowerNow::Unknown;

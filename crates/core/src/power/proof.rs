@@ -4,25 +4,31 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::bmc::About;
 use super::config::Config;
 use super::context::Context;
 use super::gate;
 use super::host::HostName;
 use super::seen::{Read, Seen};
+use super::theirs;
+use super::word::{Word, word};
 use crate::Now;
 
 /// This host is off after each of the annotations it names was asked for: by two readings that this process
 /// made itself, or by a person's word. Made by [`proof`] alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OffProof {
-    host: HostName,
-    uid: String,
-    system_uuid: Option<String>,
+    whose: Whose,
     since: Duration,
     source: Source,
     proved_for: Vec<String>,
     readings: Option<Readings>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Whose {
+    host: HostName,
+    uid: String,
+    system_uuid: Option<String>,
 }
 
 /// Who made it go off, or says so.
@@ -67,18 +73,18 @@ pub struct Moment {
 impl OffProof {
     /// Whose power it is.
     pub fn host(&self) -> &HostName {
-        &self.host
+        &self.whose.host
     }
 
     /// The host's UID.
     pub fn uid(&self) -> &str {
-        &self.uid
+        &self.whose.uid
     }
 
     /// The machine's system UUID, as the BMC that was read told it; with a person's word, as the first level
     /// did. To be compared with the Node's by [`super::same_system`].
     pub fn system_uuid(&self) -> Option<&str> {
-        self.system_uuid.as_deref()
+        self.whose.system_uuid.as_deref()
     }
 
     /// When the first of its readings was asked, or the person's word was first seen, by this process'
@@ -107,6 +113,8 @@ impl OffProof {
 pub fn proof(seen: &Seen, config: &Config, now: Now) -> Option<OffProof> {
     let ctx = Context::new(seen, config, "", 0.0, now);
     by_our_command(&ctx)
+        .or_else(|| by_their_controller(&ctx))
+        .or_else(|| by_a_person(&ctx))
 }
 
 fn by_our_command(ctx: &Context<'_>) -> Option<OffProof> {
@@ -124,28 +132,61 @@ fn by_our_command(ctx: &Context<'_>) -> Option<OffProof> {
         id: command.id.clone(),
     };
     let proved_for = power.confirmed_for.clone();
-    Some(read_twice(ctx, [first, second], source, proved_for))
+    read_twice(ctx, [first, second], source, proved_for)
 }
 
+fn by_their_controller(ctx: &Context<'_>) -> Option<OffProof> {
+    let (readings, proved_for) = theirs::off(ctx)?;
+    read_twice(ctx, readings, Source::TheirController, proved_for)
+}
+
+fn by_a_person(ctx: &Context<'_>) -> Option<OffProof> {
+    let Some(Word::Stands { said, keys, since }) = word(ctx) else {
+        return None;
+    };
+    let source = Source::Person {
+        by: said.by,
+        at: said.at,
+        reason: said.reason,
+    };
+    Some(OffProof {
+        whose: whose(ctx, 0),
+        since,
+        source,
+        proved_for: keys,
+        readings: None,
+    })
+}
+
+/// Two readings, of one machine that is asked who it is before its word counts: a contradiction between it
+/// and a Node is not missed because nobody asked.
 fn read_twice(
     ctx: &Context<'_>,
     [first, second]: [&Read; 2],
     source: Source,
     proved_for: Vec<String>,
-) -> OffProof {
-    let host = &ctx.seen.host;
-    let about = ctx.about(first.level);
-    OffProof {
-        host: host.name.clone(),
-        uid: host.uid.clone(),
-        system_uuid: about.and_then(|about: &About| about.system_uuid.clone()),
+) -> Option<OffProof> {
+    let level = first.level;
+    if !ctx.seen.same_system.is_empty() || !ctx.was_checked(level) {
+        return None;
+    }
+    let both = [moment(first), moment(second)];
+    Some(OffProof {
+        whose: whose(ctx, level),
         since: first.asked,
         source,
         proved_for,
-        readings: Some(Readings {
-            level: first.level,
-            both: [moment(first), moment(second)],
-        }),
+        readings: Some(Readings { level, both }),
+    })
+}
+
+fn whose(ctx: &Context<'_>, level: usize) -> Whose {
+    let host = &ctx.seen.host;
+    let about = ctx.about(level);
+    Whose {
+        host: host.name.clone(),
+        uid: host.uid.clone(),
+        system_uuid: about.and_then(|about| about.system_uuid.clone()),
     }
 }
 

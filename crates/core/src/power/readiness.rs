@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::annotations::listed;
 use super::context::Context;
 use super::decide::Look;
 use super::gate::{Knows, Refusal};
@@ -16,15 +17,20 @@ const AFTER_FAILURE: Duration = Duration::from_mins(1);
 /// Checks each level that can be spoken to, at a low rate. Never while a power-off needs the BMC.
 pub(super) fn looks(ctx: &Context<'_>, step: &mut Step) {
     for level in 0..ctx.seen.host.levels.len() {
-        if !ctx.is_usable(level) {
-            continue;
-        }
-        let due = due(ctx, level);
-        if due <= ctx.now.mono {
-            step.looks.push(Look::Check { level });
-        } else {
-            step.wake(due, "the next check of power control");
-        }
+        look(ctx, step, level);
+    }
+}
+
+/// Checks one level, at a low rate.
+pub(super) fn look(ctx: &Context<'_>, step: &mut Step, level: usize) {
+    if !ctx.is_usable(level) {
+        return;
+    }
+    let due = due(ctx, level);
+    if due <= ctx.now.mono {
+        step.looks.push(Look::Check { level });
+    } else {
+        step.wake(due, "the next check of power control");
     }
 }
 
@@ -46,7 +52,7 @@ fn due(ctx: &Context<'_>, level: usize) -> Duration {
 pub(super) fn condition(ctx: &Context<'_>, refusal: Option<&Refusal>) -> Observation {
     let (status, reason, message) = match refusal {
         Some(Refusal {
-            knows: Knows::Nothing,
+            knows: Knows::Nothing | Knows::Theirs,
             reason,
             message,
         }) => (Status::Unknown, *reason, message.clone()),
@@ -63,6 +69,9 @@ pub(super) fn condition(ctx: &Context<'_>, refusal: Option<&Refusal>) -> Observa
 }
 
 fn levels(ctx: &Context<'_>) -> (Status, &'static str, String) {
+    if !ctx.seen.same_system.is_empty() {
+        return (Status::False, reason::SAME_SYSTEM, same_system(ctx));
+    }
     let all: Vec<_> = (0..ctx.seen.host.levels.len())
         .map(|level| one(ctx, level))
         .collect();
@@ -76,6 +85,19 @@ fn levels(ctx: &Context<'_>) -> (Status, &'static str, String) {
                 "power control was checked and works".to_owned(),
             )
         })
+}
+
+fn same_system(ctx: &Context<'_>) -> String {
+    let others: Vec<String> = ctx
+        .seen
+        .same_system
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let others = listed(&others);
+    format!(
+        "its BMC tells the system UUID that the BMC of {others} tells: off is proved of neither; correct the address of one, or the UUID"
+    )
 }
 
 fn one(ctx: &Context<'_>, level: usize) -> (Status, &'static str, String) {

@@ -109,7 +109,8 @@ pub(super) fn is_powered_on(ctx: &Context<'_>, status: &HostStatus) -> bool {
         .command
         .as_ref()
         .is_some_and(|command| command.command == Command::On);
-    is_turning_on || ctx.off_now(ctx.level()).is_none()
+    let is_doubtful = !ctx.seen.same_system.is_empty();
+    is_turning_on || is_doubtful || ctx.off_now(ctx.level()).is_none()
 }
 
 fn state(ctx: &Context<'_>, status: &HostStatus) -> Option<State> {

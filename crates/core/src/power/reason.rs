@@ -75,6 +75,18 @@ pub const NO_BMC: &str = "NoBMC";
 pub const INVALID_ADDRESS: &str = "InvalidBMCAddress";
 /// Another host names the same BMC.
 pub const SHARED_BMC: &str = "SharedBMC";
+/// The BMC of another host tells the same system UUID.
+pub const SAME_SYSTEM: &str = "SameSystemUUID";
+/// A level says off, and the BMC, asked after it, says that the machine runs: a wrong outlet.
+pub const LEVEL_CONTRADICTED: &str = "LevelContradictedByBMC";
+/// A person made sure that the host is off.
+pub const CONFIRMED_BY_PERSON: &str = "OffConfirmedByPerson";
+/// A person's word on the host cannot be read, or lacks something.
+pub const INVALID_CONFIRMATION: &str = "InvalidConfirmation";
+/// A person's word on the host names no key that stands there since.
+pub const CONFIRMATION_OF_NOTHING: &str = "ConfirmationWithoutKey";
+/// A person says that the host is off, and a reading says that it runs.
+pub const CONFIRMATION_CONTRADICTED: &str = "ConfirmationContradicted";
 /// The Secret is not there.
 pub const NO_SECRET: &str = "SecretNotFound";
 /// The Secret lacks username or password.

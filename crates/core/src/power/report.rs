@@ -4,7 +4,7 @@ use super::annotations;
 use super::context::Context;
 use super::gate::{Knows, Refusal};
 use super::step::Step;
-use super::{readiness, reason};
+use super::{readiness, reason, word};
 use crate::condition::{Observation, Status};
 use crate::decision::{Event, Report, Severity};
 
@@ -86,5 +86,9 @@ fn noteworthy(ctx: &Context<'_>) -> Vec<Event> {
             request.name
         ),
     });
-    problems.chain(disobeyed).collect()
+    word::event(ctx)
+        .into_iter()
+        .chain(problems)
+        .chain(disobeyed)
+        .collect()
 }

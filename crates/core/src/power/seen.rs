@@ -1,10 +1,13 @@
 //! What a decision about a host's power starts from: the object, and what this process saw and did.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::annotations::{Request, requests};
 use super::bmc::{About, Answer, Cost, Fault, Reading};
+use super::confirmation::CONFIRMED_OFF;
 use super::host::{End, Host, HostName};
 use crate::Now;
 
@@ -17,6 +20,9 @@ pub struct Seen {
     pub owner: Owner,
     /// Other hosts that name one of its devices: their proofs would contradict each other.
     pub shared_with: Vec<HostName>,
+    /// Other hosts whose BMCs tell the same system UUID ([`super::Systems`]): one of them has the address of
+    /// another one's machine, so that no off proves whose it is.
+    pub same_system: Vec<HostName>,
     /// Whether there is a way to its BMCs: one answer for each level.
     pub access: Vec<Access>,
     /// What this process saw and did.
@@ -28,7 +34,7 @@ pub struct Seen {
 pub enum Owner {
     /// Ours.
     Ours,
-    /// A live baremetal-operator's: nothing is done.
+    /// A live baremetal-operator's: nothing is written, and its BMC is read.
     Theirs {
         /// Who holds its leader Lease.
         leader: String,
@@ -75,6 +81,14 @@ pub struct Memory {
     pub need: Option<Need>,
     /// What the last check of each level found, by level.
     pub checks: Vec<Option<Check>>,
+    /// What the last check that was answered found, by level.
+    pub abouts: BTreeMap<usize, About>,
+    /// By level that was off when it was last read: when the first of the unbroken readings of off was asked.
+    pub off_since: BTreeMap<usize, Duration>,
+    /// Since when each reboot annotation has been seen with its value: [`Request::id`].
+    pub keys: BTreeMap<String, Duration>,
+    /// A person's word ([`super::Confirmation`]) as it stands on the host, and since when it has been seen.
+    pub word: Option<(String, Duration)>,
 }
 
 /// Since when commands are sent for something, in a time that no clock can change.
@@ -99,6 +113,20 @@ pub struct Read {
     pub answered: Duration,
     /// What was said.
     pub said: Result<Reading, Fault>,
+}
+
+impl Read {
+    pub(super) fn is_off(&self) -> bool {
+        self.said == Ok(Reading::Off)
+    }
+
+    /// Whether it shows that the machine may run. A reading that failed shows nothing.
+    pub(super) fn shows_life(&self) -> bool {
+        match self.said {
+            Ok(Reading::On | Reading::PoweringOn | Reading::PoweringOff) => true,
+            Ok(Reading::Off) | Err(_) => false,
+        }
+    }
 }
 
 /// A command whose intention this process wrote.
@@ -141,6 +169,23 @@ impl Memory {
             kept += usize::from(is_same);
             !is_same || kept <= KEPT
         });
+        self.note_off(level);
+    }
+
+    /// Since when the level has been off without a break.
+    fn note_off(&mut self, level: usize) {
+        let mut of_level = self.readings.iter().filter(|read| read.level == level);
+        let newest = of_level.next().filter(|read| read.is_off());
+        let Some(newest) = newest else {
+            self.off_since.remove(&level);
+            return;
+        };
+        let older = of_level.next().filter(|read| read.is_off());
+        let since = older.map_or(newest.asked, |older| {
+            let known = self.off_since.get(&level);
+            known.map_or(older.asked, |known| older.asked.min(*known))
+        });
+        self.off_since.insert(level, since);
     }
 
     /// A status with our command in it is being written. To be called before the write: should its
@@ -183,12 +228,39 @@ impl Memory {
         if self.checks.len() <= level {
             self.checks.resize(level + 1, None);
         }
+        if let Ok(about) = &found {
+            self.abouts.insert(level, about.clone());
+        }
         self.checks[level] = Some(Check { at: now, found });
     }
 
     /// The host as it stands now: to be called before each decision. A command on it that this process
-    /// did not write began before, at an unknown time: it counts from now.
+    /// did not write began before, at an unknown time: it counts from now. So does a key, and a person's
+    /// word.
     pub fn saw(&mut self, host: &Host, now: Now) {
+        self.saw_keys(host, now.mono);
+        self.saw_command(host, now);
+    }
+
+    fn saw_keys(&mut self, host: &Host, now: Duration) {
+        let there = requests(host);
+        let ids = there.iter().map(Request::id);
+        self.keys = ids
+            .map(|id| {
+                let since = self.keys.get(&id).copied().unwrap_or(now);
+                (id, since)
+            })
+            .collect();
+        let known = self.word.take();
+        let word = host.annotations.get(CONFIRMED_OFF);
+        self.word = word.map(|text| {
+            known
+                .filter(|(known, _)| known == text)
+                .unwrap_or_else(|| (text.clone(), now))
+        });
+    }
+
+    fn saw_command(&mut self, host: &Host, now: Now) {
         let Some(standing) = &host.status.power.command else {
             return;
         };
@@ -222,5 +294,7 @@ impl Memory {
     pub fn forget_bmc(&mut self) {
         self.readings.clear();
         self.checks.clear();
+        self.abouts.clear();
+        self.off_since.clear();
     }
 }

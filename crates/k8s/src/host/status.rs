@@ -15,8 +15,10 @@ pub(super) fn read(object: &HostObject) -> HostStatus {
     let status = &object.status;
     let provisioning = &status["provisioning"];
     let state = text(&provisioning["state"]);
+    let operational = text(&status["operationalStatus"]);
     HostStatus {
         powered_on: status["poweredOn"].as_bool(),
+        operational: (!operational.is_empty()).then_some(operational),
         provisioning: (!state.is_empty()).then_some(state),
         last_powered_on: ordering_time(&provisioning["lastPoweredOn"]),
         pending_reboot_since: ordering_time(&provisioning["pendingRebootSince"]),

@@ -25,6 +25,7 @@ fn host(version: u64, state: State) -> Host {
         levels: Vec::new(),
         status: HostStatus {
             powered_on: Some(state != State::Off),
+            operational: None,
             provisioning: Some("provisioned".into()),
             last_powered_on: at(10),
             power: PowerStatus {

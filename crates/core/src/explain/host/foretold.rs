@@ -26,6 +26,7 @@ pub(super) fn foretold(view: &HostView, now: Now) -> Option<Because> {
             Owner::Ours | Owner::Theirs { .. } => view.owner.clone(),
         },
         shared_with: view.shared_with.clone(),
+        same_system: Vec::new(),
         access: vec![Access::Ready { cost }; view.host.levels.len()],
         memory: Memory::default(),
     };

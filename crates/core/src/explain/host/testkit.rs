@@ -25,6 +25,7 @@ pub(super) fn host(name: &str) -> Host {
         levels: vec![level("redfish://192.0.2.1/redfish/v1/Systems/1")],
         status: HostStatus {
             powered_on: Some(true),
+            operational: None,
             provisioning: Some("provisioned".into()),
             last_powered_on: Some(at(10)),
             pending_reboot_since: None,

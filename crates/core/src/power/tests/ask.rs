@@ -4,7 +4,7 @@ use super::world::World;
 use crate::power::*;
 
 impl World {
-    pub(super) fn run(&mut self, seconds: u64) {
+    pub(crate) fn run(&mut self, seconds: u64) {
         self.is_poked = true;
         let end = self.time + seconds * 1_000;
         while self.time < end {
@@ -13,7 +13,7 @@ impl World {
     }
 
     /// Runs until it holds; panics after ten minutes.
-    pub(super) fn until(&mut self, what: &str, holds: impl Fn(&World) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, holds: impl Fn(&World) -> bool) {
         self.is_poked = true;
         let end = self.time + 600_000;
         while !holds(self) {
@@ -27,7 +27,7 @@ impl World {
     }
 
     /// Until off is confirmed anew; it may be on its way on by then.
-    pub(super) fn until_confirmed(&mut self) {
+    pub(crate) fn until_confirmed(&mut self) {
         let (before, standing) = (self.writes.len(), self.power().off_confirmed_at);
         self.until("off confirmed", |world| {
             let new = world.writes[before..].iter();
@@ -37,26 +37,26 @@ impl World {
     }
 
     /// On, and nothing under way.
-    pub(super) fn until_on(&mut self) {
+    pub(crate) fn until_on(&mut self) {
         self.run(1);
         self.until("on", |world| {
             world.is_on() && world.power().command.is_none()
         });
     }
 
-    pub(super) fn kinds(&self) -> Vec<Command> {
+    pub(crate) fn kinds(&self) -> Vec<Command> {
         self.sent.iter().map(|trace| trace.command).collect()
     }
 
-    pub(super) fn said(&self, reason: &str) -> bool {
+    pub(crate) fn said(&self, reason: &str) -> bool {
         self.events.iter().any(|(_, said, _)| *said == reason)
     }
 
-    pub(super) fn because(&self) -> &'static str {
+    pub(crate) fn because(&self) -> &'static str {
         self.last.as_ref().expect("it decided").because.reason
     }
 
-    pub(super) fn condition(&self, kind: &str) -> crate::condition::Observation {
+    pub(crate) fn condition(&self, kind: &str) -> crate::condition::Observation {
         let report = &self.last.as_ref().expect("it decided").report;
         let found = report
             .conditions
@@ -65,7 +65,7 @@ impl World {
         found.cloned().expect("it is reported")
     }
 
-    pub(super) fn power_offs(&self) -> usize {
+    pub(crate) fn power_offs(&self) -> usize {
         self.transitions.iter().filter(|(_, is_on)| !is_on).count()
     }
 }

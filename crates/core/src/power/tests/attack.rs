@@ -226,6 +226,7 @@ fn the_interval_between_two_readings_begins_with_the_first_answer() {
     for (first_answered, is_proved) in [(20, true), (19, false)] {
         let mut seen = world.seen.clone();
         seen.memory.forget_bmc();
+        seen.memory.checked(0, Ok(About::default()), ago(30));
         seen.memory.read(read(20, first_answered));
         seen.memory.read(read(15, 15));
         let proof = proof(&seen, &world.config, world.now());

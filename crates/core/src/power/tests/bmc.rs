@@ -4,7 +4,7 @@ use crate::power::*;
 
 /// How a BMC takes the next command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(crate) enum Takes {
     /// Answered, and run after so many milliseconds.
     Runs(u64),
     /// Answered, and never run.
@@ -17,7 +17,7 @@ pub(super) enum Takes {
 
 /// How a BMC answers the next reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Says {
+pub(crate) enum Says {
     Truth,
     Lie(Reading),
     Fails(Class),
@@ -25,23 +25,23 @@ pub(super) enum Says {
 }
 
 #[derive(Debug)]
-pub(super) struct Bmc {
-    pub(super) gives: bool,
-    pub(super) takes: Vec<Takes>,
-    pub(super) says: Vec<Says>,
-    pub(super) default_takes: Takes,
-    pub(super) default_says: Says,
+pub(crate) struct Bmc {
+    pub(crate) gives: bool,
+    pub(crate) takes: Vec<Takes>,
+    pub(crate) says: Vec<Says>,
+    pub(crate) default_takes: Takes,
+    pub(crate) default_says: Says,
     /// How long the operating system takes to shut down; `None`: it never does.
-    pub(super) shuts_down: Option<u64>,
+    pub(crate) shuts_down: Option<u64>,
     /// Commands that will be run: when, and which.
-    pub(super) pending: Vec<(u64, Command)>,
+    pub(crate) pending: Vec<(u64, Command)>,
 }
 
 /// When a call ends, and how.
-pub(super) type Ends<T> = (u64, Result<T, Fault>);
+pub(crate) type Ends<T> = (u64, Result<T, Fault>);
 
 impl Bmc {
-    pub(super) fn new(gives: bool) -> Self {
+    pub(crate) fn new(gives: bool) -> Self {
         Self {
             gives,
             takes: Vec::new(),
@@ -53,7 +53,7 @@ impl Bmc {
         }
     }
 
-    pub(super) fn say(&mut self, time: u64) -> Ends<Reading> {
+    pub(crate) fn say(&mut self, time: u64) -> Ends<Reading> {
         let truth = if self.gives {
             Reading::On
         } else {
@@ -72,7 +72,7 @@ impl Bmc {
         }
     }
 
-    pub(super) fn take(&mut self, command: Command, time: u64) -> Ends<Answer> {
+    pub(crate) fn take(&mut self, command: Command, time: u64) -> Ends<Answer> {
         let takes = if self.takes.is_empty() {
             self.default_takes
         } else {
@@ -106,7 +106,7 @@ impl Bmc {
     }
 
     /// Runs what is due.
-    pub(super) fn run(&mut self, time: u64) {
+    pub(crate) fn run(&mut self, time: u64) {
         self.pending.sort_by_key(|(at, _)| *at);
         let due = self.pending.partition_point(|(at, _)| *at <= time);
         for (_, command) in self.pending.drain(..due) {

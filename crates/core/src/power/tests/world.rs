@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub(super) use super::bmc::{Bmc, Says, Takes};
+pub(crate) use super::bmc::{Bmc, Says, Takes};
 use crate::Now;
 use crate::power::*;
 
-pub(super) const BASE: &str = REBOOT;
-pub(super) const KEY: &str = "reboot.metal3.io/key";
-pub(super) const HARD: &str = r#"{"mode":"hard"}"#;
+pub(crate) const BASE: &str = REBOOT;
+pub(crate) const KEY: &str = "reboot.metal3.io/key";
+pub(crate) const HARD: &str = r#"{"mode":"hard"}"#;
 const TICK: u64 = 50;
 
 /// A reading under way.
@@ -26,49 +26,52 @@ struct Reads {
 
 /// What happened to a command.
 #[derive(Debug, Clone)]
-pub(super) struct Trace {
-    pub(super) id: String,
-    pub(super) command: Command,
-    pub(super) level: usize,
-    pub(super) sent: u64,
-    pub(super) process: u32,
-    pub(super) answered: Option<u64>,
+pub(crate) struct Trace {
+    pub(crate) id: String,
+    pub(crate) command: Command,
+    pub(crate) level: usize,
+    pub(crate) sent: u64,
+    pub(crate) process: u32,
+    pub(crate) answered: Option<u64>,
     /// When it was given up, or its process died.
-    pub(super) lost: Option<u64>,
+    pub(crate) lost: Option<u64>,
 }
 
 #[derive(Debug)]
-pub(super) struct World {
-    pub(super) time: u64,
-    pub(super) wall_ahead: i64,
-    pub(super) config: Config,
-    pub(super) seen: Seen,
-    pub(super) bmcs: Vec<Bmc>,
-    pub(super) process: u32,
-    pub(super) version: u64,
-    pub(super) down_until: u64,
+pub(crate) struct World {
+    pub(crate) time: u64,
+    pub(crate) wall_ahead: i64,
+    pub(crate) config: Config,
+    pub(crate) seen: Seen,
+    pub(crate) bmcs: Vec<Bmc>,
+    pub(crate) process: u32,
+    pub(crate) version: u64,
+    pub(crate) down_until: u64,
     ids: u32,
     reads: Vec<Reads>,
     sends: Vec<(String, u64, Result<Answer, Fault>)>,
     /// All commands that were sent.
-    pub(super) sent: Vec<Trace>,
+    pub(crate) sent: Vec<Trace>,
     /// When the machine came on or went off.
-    pub(super) transitions: Vec<(u64, bool)>,
-    pub(super) writes: Vec<(u64, HostStatus)>,
-    pub(super) events: Vec<(u64, &'static str, String)>,
-    pub(super) last: Option<Decision>,
+    pub(crate) transitions: Vec<(u64, bool)>,
+    pub(crate) writes: Vec<(u64, HostStatus)>,
+    pub(crate) events: Vec<(u64, &'static str, String)>,
+    pub(crate) last: Option<Decision>,
     /// The shell's steps so far; it dies before the one named.
-    pub(super) steps: u32,
-    pub(super) dies_at: Option<u32>,
-    pub(super) checks_are_good: bool,
+    pub(crate) steps: u32,
+    pub(crate) dies_at: Option<u32>,
+    pub(crate) checks_are_good: bool,
+    pub(crate) about: About,
+    /// The further levels are another machine's.
+    pub(crate) is_wrong_outlet: bool,
     begun: u64,
     jitter: u32,
     /// Something ended, or the test changed something.
-    pub(super) is_poked: bool,
+    pub(crate) is_poked: bool,
     decided_on: (u64, bool),
 }
 
-pub(super) fn host(annotations: &[(&str, &str)], online: bool) -> Host {
+pub(crate) fn host(annotations: &[(&str, &str)], online: bool) -> Host {
     let address = Address::parse("redfish://192.0.2.1/redfish/v1/Systems/1");
     let device = Device {
         address,
@@ -96,7 +99,7 @@ pub(super) fn host(annotations: &[(&str, &str)], online: bool) -> Host {
 }
 
 impl World {
-    pub(super) fn new(annotations: &[(&str, &str)], online: bool, is_on: bool) -> Self {
+    pub(crate) fn new(annotations: &[(&str, &str)], online: bool, is_on: bool) -> Self {
         let mut world = Self {
             time: 1_000_000,
             wall_ahead: 1_700_000_000_000,
@@ -105,6 +108,7 @@ impl World {
                 host: host(annotations, online),
                 owner: Owner::Ours,
                 shared_with: Vec::new(),
+                same_system: Vec::new(),
                 access: vec![Access::Ready {
                     cost: Cost::Request,
                 }],
@@ -125,6 +129,8 @@ impl World {
             steps: 0,
             dies_at: None,
             checks_are_good: true,
+            about: About::default(),
+            is_wrong_outlet: false,
             begun: 0,
             jitter: 0,
             is_poked: true,
@@ -139,7 +145,7 @@ impl World {
     }
 
     /// A PDU beside the BMC.
-    pub(super) fn add_level(&mut self) {
+    pub(crate) fn add_level(&mut self) {
         let device = Device {
             address: Address::parse("fence+fence_apc://192.0.2.9?plug=4"),
             credentials: "pdu".into(),
@@ -154,19 +160,24 @@ impl World {
         self.add_bmc(true);
     }
 
-    pub(super) fn is_on(&self) -> bool {
-        self.bmcs.iter().all(|bmc| bmc.gives)
+    pub(crate) fn is_on(&self) -> bool {
+        let outlets = if self.is_wrong_outlet {
+            1
+        } else {
+            self.bmcs.len()
+        };
+        self.bmcs[..outlets].iter().all(|bmc| bmc.gives)
     }
 
-    pub(super) fn power(&self) -> &PowerStatus {
+    pub(crate) fn power(&self) -> &PowerStatus {
         &self.seen.host.status.power
     }
 
-    pub(super) fn status(&self) -> &HostStatus {
+    pub(crate) fn status(&self) -> &HostStatus {
         &self.seen.host.status
     }
 
-    pub(super) fn now(&self) -> Now {
+    pub(crate) fn now(&self) -> Now {
         let wall = self.wall_ahead + i64::try_from(self.time).unwrap();
         Now {
             wall: Timestamp::from_millisecond(wall).unwrap(),
@@ -174,28 +185,28 @@ impl World {
         }
     }
 
-    pub(super) fn mono(&self) -> Duration {
+    pub(crate) fn mono(&self) -> Duration {
         Duration::from_millis(self.time - self.begun)
     }
 
     /// When something of this process happened, in the world's time.
-    pub(super) fn world_time(&self, mono: Duration) -> u64 {
+    pub(crate) fn world_time(&self, mono: Duration) -> u64 {
         self.begun + u64::try_from(mono.as_millis()).unwrap()
     }
 
-    pub(super) fn annotate(&mut self, name: &str, value: &str) {
+    pub(crate) fn annotate(&mut self, name: &str, value: &str) {
         let annotations = &mut self.seen.host.annotations;
         annotations.insert(name.to_owned(), value.to_owned());
         self.version += 1;
     }
 
-    pub(super) fn remove(&mut self, name: &str) {
+    pub(crate) fn remove(&mut self, name: &str) {
         self.seen.host.annotations.remove(name);
         self.version += 1;
     }
 
     /// The process dies; another one leads after `pause` milliseconds.
-    pub(super) fn crash(&mut self, pause: u64) {
+    pub(crate) fn crash(&mut self, pause: u64) {
         self.process += 1;
         self.down_until = self.time + pause;
         self.reads.clear();
@@ -210,7 +221,7 @@ impl World {
         self.begun = self.time - 1_000;
     }
 
-    pub(super) fn set_power(&mut self, is_on: bool) {
+    pub(crate) fn set_power(&mut self, is_on: bool) {
         let was = self.is_on();
         self.bmcs[0].gives = is_on;
         self.note_transition(was);
@@ -232,7 +243,7 @@ impl World {
     }
 
     /// One moment: the world moves, what ended is told, and the shell decides until it has no action.
-    pub(super) fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         self.time += TICK;
         self.run_commands();
         if self.time < self.down_until {
@@ -347,7 +358,7 @@ impl World {
         match look {
             Look::Check { level } => {
                 let now = self.mono();
-                let good = Ok(About::default());
+                let good = Ok(self.about.clone());
                 let bad = Err(Fault::harmless(Class::Unreachable, "no route"));
                 let found = if self.checks_are_good { good } else { bad };
                 self.seen.memory.checked(*level, found, now);
@@ -368,6 +379,11 @@ impl World {
 
     fn read(&mut self, level: usize, is_urgent: bool) {
         let (done, said) = self.bmcs[level].say(self.time);
+        // Without power a BMC says nothing.
+        let mut outlets = self.bmcs[1..].iter();
+        let has_power = level > 0 || self.is_wrong_outlet || outlets.all(|outlet| outlet.gives);
+        let silent = || Err(Fault::harmless(Class::Unreachable, "no power"));
+        let said = if has_power { said } else { silent() };
         self.reads.push(Reads {
             level,
             is_urgent,

@@ -1,0 +1,128 @@
+//! Which machine a proof is of. Source: specification §4.1, issue 6 "Host identity".
+
+use super::world::*;
+use crate::condition::Status;
+use crate::power::*;
+
+const ONE: &str = "4c4c4544-0047-4b10-8031-b5c04f4e4833";
+const SWAPPED: &str = "44454c4c-4700-104b-8031-b5c04f4e4833";
+
+#[test]
+fn one_machine_is_the_same_in_every_spelling_and_byte_order_and_a_dummy_is_compared_with_nothing() {
+    use Identity::{Different, NotComparable, Same};
+    let upper = ONE.to_uppercase();
+    let plain = ONE.replace('-', "");
+    let braced = format!("{{{ONE}}}");
+    let spaced = format!(" {ONE}\n");
+    for (bmc, node, expected) in [
+        (ONE, ONE, Same),
+        (ONE, upper.as_str(), Same),
+        (ONE, &plain, Same),
+        (ONE, &braced, Same),
+        (ONE, &spaced, Same),
+        (ONE, SWAPPED, Same),
+        (SWAPPED, ONE, Same),
+        (SWAPPED, &upper, Same),
+        (ONE, "4c4c4544-0047-4b10-8031-b5c04f4e4834", Different),
+        // The last two groups have one order only.
+        (ONE, "4c4c4544-0047-4b10-3180-b5c04f4e4833", Different),
+        // One group of three is no swap.
+        (ONE, "44454c4c-0047-4b10-8031-b5c04f4e4833", Different),
+        (ONE, "", NotComparable),
+        ("Not Settable", ONE, NotComparable),
+        (ONE, "4c4c4544-0047-4b10-8031-b5c04f4e483", NotComparable),
+        (ONE, "4c4c4544-0047-4b10-8031-b5c04f4e48333", NotComparable),
+        (ONE, "4c4c4544-0047-4b10-8031-b5c04f4e483g", NotComparable),
+        (ONE, "ec2f8031-b5c0", NotComparable),
+    ] {
+        assert_eq!(same_system(bmc, node), expected, "{bmc} {node}");
+    }
+    for dummy in [
+        "00000000-0000-0000-0000-000000000000",
+        "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
+        "fefefefe-fefe-fefe-fefe-fefefefefefe",
+        "03000200-0400-0500-0006-000700080009",
+        "00020003-0004-0005-0006-000700080009",
+        "03020100-0504-0706-0809-0a0b0c0d0e0f",
+        "12345678-1234-5678-90AB-CDDEEFAABBCC",
+        "4C4C4544-0000-2010-8020-80C04F202020",
+    ] {
+        assert_eq!(same_system(dummy, dummy), NotComparable, "{dummy}");
+        assert_eq!(same_system(dummy, ONE), NotComparable, "{dummy}");
+    }
+}
+
+#[test]
+fn a_proof_says_which_machine_it_is_of_as_the_bmc_told_it() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.about.system_uuid = Some(ONE.into());
+    world.until_confirmed();
+    let mut unasked = world.seen.clone();
+    unasked.memory.checks.clear();
+    let none = proof(&unasked, &world.config, world.now());
+    assert_eq!(none, None, "nobody has asked which machine it is");
+    let uuid = |world: &World| {
+        let proof = proof(&world.seen, &world.config, world.now()).unwrap();
+        proof.system_uuid().map(str::to_owned)
+    };
+    assert_eq!(uuid(&world).as_deref(), Some(ONE));
+    // A check that fails later tells nothing else.
+    world.checks_are_good = false;
+    world.run(600);
+    assert_eq!(uuid(&world).as_deref(), Some(ONE));
+    // Another address is another BMC.
+    world.seen.memory.forget_bmc();
+    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+    world.run(70);
+    assert_eq!(uuid(&world), None, "its check failed: nothing to compare");
+}
+
+#[test]
+fn hosts_whose_bmcs_tell_one_system_are_proved_off_neither_and_it_is_said() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.seen.same_system = vec![HostName::new("hosts", "h2")];
+    world.run(300);
+    assert!(!world.is_on(), "it is still powered as it is wanted");
+    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+    assert_eq!(
+        now(&world.seen, &world.config, world.now()),
+        PowerNow::Unknown
+    );
+    assert_eq!(world.status().powered_on, Some(true));
+    let ready = world.condition("PowerControlReady");
+    assert_eq!(
+        (ready.status, ready.reason.as_str()),
+        (Status::False, reason::SAME_SYSTEM)
+    );
+    assert!(ready.message.contains("hosts/h2"), "{}", ready.message);
+    world.seen.same_system.clear();
+    world.run(1);
+    assert!(proof(&world.seen, &world.config, world.now()).is_some());
+    assert_eq!(world.status().powered_on, Some(false));
+}
+
+#[test]
+fn who_tells_one_system_is_known_until_one_tells_another_or_is_gone() {
+    let (a, b, c) = (
+        HostName::new("hosts", "a"),
+        HostName::new("hosts", "b"),
+        HostName::new("hosts", "c"),
+    );
+    let mut systems = Systems::default();
+    systems.put(&a, Some(ONE));
+    systems.put(&b, Some(SWAPPED));
+    systems.put(&c, Some("4c4c4544-0047-4b10-8031-b5c04f4e4834"));
+    assert_eq!(systems.with(&a), [b.clone()]);
+    assert_eq!(systems.with(&b), [a.clone()]);
+    assert_eq!(systems.with(&c), []);
+    systems.put(&c, Some(ONE));
+    assert_eq!(systems.with(&a), [b.clone(), c.clone()]);
+    systems.put(&c, None);
+    systems.remove(&b);
+    assert_eq!(systems.with(&a), []);
+    for dummy in ["", "00000000-0000-0000-0000-000000000000"] {
+        systems.put(&a, Some(dummy));
+        systems.put(&b, Some(dummy));
+        assert_eq!(systems.with(&a), [], "{dummy}");
+    }
+}

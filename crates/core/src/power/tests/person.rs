@@ -1,0 +1,236 @@
+//! A person's word that a host is off. Source: specification §4.2, manual confirmation.
+
+use super::world::*;
+use crate::power::*;
+
+const OTHER: &str = "reboot.metal3.io/other";
+
+fn proved(world: &World) -> Option<OffProof> {
+    proof(&world.seen, &world.config, world.now())
+}
+
+/// A host that must be off, and whose BMC is dead.
+fn dead() -> World {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.bmcs[0].default_says = Says::Fails(Class::Unreachable);
+    world.bmcs[0].default_takes = Takes::Fails(Class::Unreachable);
+    world.run(60);
+    assert_eq!(proved(&world), None);
+    world
+}
+
+fn confirm(world: &mut World) {
+    let at = world.now().wall;
+    let word = Confirmation::of(&world.seen.host, "eve@example.org", at, "pulled the plug");
+    world.annotate(CONFIRMED_OFF, &word.value());
+    world.tick();
+}
+
+fn is_for(world: &World, name: &str) -> bool {
+    let all = requests(&world.seen.host);
+    let request = all.iter().find(|request| request.name == name).unwrap();
+    proved(world).is_some_and(|proof| proof.is_for(request))
+}
+
+#[test]
+fn a_persons_word_proves_off_where_the_bmc_cannot_be_read_for_the_keys_that_stood_there() {
+    let mut world = dead();
+    let before = world.mono();
+    confirm(&mut world);
+    let proof = proved(&world).unwrap();
+    let Source::Person { by, reason, .. } = proof.source() else {
+        panic!("{proof:?}");
+    };
+    assert_eq!(
+        (by.as_str(), reason.as_str()),
+        ("eve@example.org", "pulled the plug")
+    );
+    assert_eq!(proof.readings(), None);
+    assert!(proof.since() > before, "{:?} {before:?}", proof.since());
+    let seen = proof.since();
+    assert!(is_for(&world, KEY));
+    assert!(world.said(reason::CONFIRMED_BY_PERSON));
+    world.run(600);
+    assert_eq!(proved(&world).unwrap().since(), seen, "seen once");
+    // A key that came later wants a word of its own.
+    world.annotate(OTHER, HARD);
+    world.tick();
+    assert!(is_for(&world, KEY) && !is_for(&world, OTHER));
+    confirm(&mut world);
+    assert!(is_for(&world, KEY) && is_for(&world, OTHER));
+}
+
+#[test]
+fn power_control_goes_on_as_if_nobody_had_said_anything() {
+    let mut world = dead();
+    let before = world.sent.len();
+    confirm(&mut world);
+    world.run(300);
+    assert!(world.sent.len() > before, "it keeps trying");
+    assert_eq!(world.power().off_confirmed_at, None);
+    assert_eq!(world.status().powered_on, Some(true));
+    assert_eq!(
+        now(&world.seen, &world.config, world.now()),
+        PowerNow::Unknown
+    );
+    world.bmcs[0].default_says = Says::Truth;
+    world.bmcs[0].default_takes = Takes::Runs(300);
+    world.until_confirmed();
+    world.run(70);
+    let source = proved(&world).unwrap().source().clone();
+    assert!(matches!(source, Source::OurCommand { .. }), "{source:?}");
+}
+
+#[test]
+fn a_word_is_void_as_soon_as_its_key_goes_also_when_the_same_key_comes_again() {
+    let mut world = dead();
+    confirm(&mut world);
+    assert!(is_for(&world, KEY));
+    world.remove(KEY);
+    world.tick();
+    assert_eq!(proved(&world), None);
+    assert!(world.said(reason::CONFIRMATION_OF_NOTHING));
+    world.annotate(KEY, HARD);
+    world.run(120);
+    assert_eq!(proved(&world), None, "older than the key");
+    world.remove(CONFIRMED_OFF);
+    world.tick();
+    confirm(&mut world);
+    assert!(is_for(&world, KEY), "said anew");
+}
+
+#[test]
+fn a_word_for_another_value_of_the_key_is_for_another_request() {
+    let mut world = dead();
+    confirm(&mut world);
+    world.annotate(KEY, r#"{"mode":"hard","machineUID":"2"}"#);
+    world.tick();
+    assert_eq!(proved(&world), None);
+    assert!(world.said(reason::CONFIRMATION_OF_NOTHING));
+}
+
+#[test]
+fn a_reading_that_shows_life_contradicts_a_word_until_it_is_older_than_two_polls() {
+    for reading in [Reading::On, Reading::PoweringOn, Reading::PoweringOff] {
+        let mut world = dead();
+        world.bmcs[0].default_says = Says::Lie(reading);
+        world.run(70);
+        confirm(&mut world);
+        assert_eq!(proved(&world), None, "{reading:?}");
+        assert!(world.said(reason::CONFIRMATION_CONTRADICTED), "{reading:?}");
+        world.run(300);
+        assert_eq!(proved(&world), None, "{reading:?}");
+        world.bmcs[0].default_says = Says::Fails(Class::TimedOut);
+        world.run(120);
+        assert!(is_for(&world, KEY), "{reading:?}: it is silent now");
+    }
+}
+
+#[test]
+fn every_level_may_contradict_a_word() {
+    let mut world = dead();
+    world.add_level();
+    world.bmcs[1].default_takes = Takes::Fails(Class::Refused);
+    world.bmcs[1].default_says = Says::Lie(Reading::On);
+    world.until("the next level is read", |world| {
+        world
+            .seen
+            .memory
+            .readings
+            .iter()
+            .any(|read| read.level == 1)
+    });
+    confirm(&mut world);
+    assert_eq!(proved(&world), None);
+}
+
+#[test]
+fn a_persons_word_counts_where_power_control_is_refused() {
+    type Change = fn(&mut World);
+    let rows: [(&str, Change); 6] = [
+        ("no BMC", |world| {
+            world.seen.host.levels.clear();
+            world.seen.access.clear();
+            world.seen.memory.forget_bmc();
+        }),
+        ("no Secret", |world| {
+            world.seen.access[0] = Access::Missing {
+                reason: reason::NO_SECRET,
+                message: "create it".into(),
+            };
+        }),
+        ("disablePowerOff", |world| {
+            world.seen.host.disable_power_off = true
+        }),
+        ("shared", |world| {
+            world.seen.shared_with = vec![HostName::new("hosts", "h2")];
+        }),
+        ("theirs", |world| {
+            world.seen.owner = Owner::Theirs {
+                leader: "bmo-1".into(),
+            };
+        }),
+        ("nobody knows whose", |world| {
+            world.seen.owner = Owner::NotYetKnown
+        }),
+    ];
+    for (name, change) in rows {
+        let mut world = dead();
+        change(&mut world);
+        world.run(10);
+        confirm(&mut world);
+        assert!(is_for(&world, KEY), "{name}");
+    }
+}
+
+#[test]
+fn a_word_that_lacks_something_is_worth_nothing_and_it_is_said() {
+    let id = requests(&host(&[(KEY, HARD)], true)).remove(0).id();
+    let whole = format!(
+        r#"{{"by":"eve","at":"2026-11-22T03:00:00Z","reason":"pulled the plug","for":["{id}"]}}"#
+    );
+    let mut world = dead();
+    world.annotate(CONFIRMED_OFF, &whole);
+    world.tick();
+    assert!(is_for(&world, KEY), "the format as it is written");
+    for (text, says) in [
+        (String::new(), "is no JSON"),
+        ("pulled the plug".to_owned(), "is no JSON"),
+        ("[]".to_owned(), "is no JSON"),
+        (whole.replace("eve", " "), "nothing in by"),
+        (whole.replace("pulled the plug", ""), "nothing in reason"),
+        (whole.replace(&format!("\"{id}\""), ""), "nothing in for"),
+        (
+            whole.replace("\"reason\"", "\"why\""),
+            "missing field `reason`",
+        ),
+        (whole.replace("\"by\"", "\"who\""), "missing field `by`"),
+        (whole.replace("03:00:00Z", "noon"), "is no JSON"),
+        (
+            whole.replace(",\"for\"", ",\"keys\""),
+            "missing field `for`",
+        ),
+    ] {
+        let mut world = dead();
+        world.annotate(CONFIRMED_OFF, &text);
+        world.tick();
+        assert_eq!(proved(&world), None, "{text}");
+        let mut events = world.events.iter();
+        let said = events.find(|(_, why, _)| *why == reason::INVALID_CONFIRMATION);
+        assert!(
+            said.is_some_and(|(_, _, said)| said.contains(says)),
+            "{text}: {said:?}"
+        );
+        let condition = world.condition("PowerAsWanted").message;
+        assert!(condition.contains(says), "{condition}");
+    }
+}
+
+#[test]
+fn a_key_that_nobody_obeys_is_not_confirmed_by_a_person_either() {
+    let mut world = dead();
+    world.seen.host.status.provisioning = Some("inspecting".into());
+    world.seen.host.status.power.obeyed_in = Some("inspecting".into());
+    confirm(&mut world);
+    assert_eq!(proved(&world), None, "nothing keeps the host off");
+}

@@ -1,0 +1,80 @@
+//! A PDU proves that an outlet is off, and the BMC whose it is. Source: specification §1 S2, "of this host".
+
+use super::world::*;
+use crate::power::*;
+
+fn proved(world: &World) -> Option<OffProof> {
+    proof(&world.seen, &world.config, world.now())
+}
+
+/// A host whose BMC takes no power-off, with a PDU.
+fn with_pdu(is_wrong_outlet: bool) -> World {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.add_level();
+    world.is_wrong_outlet = is_wrong_outlet;
+    world.bmcs[0].default_takes = Takes::Fails(Class::Refused);
+    world
+}
+
+#[test]
+fn an_outlet_that_is_off_proves_nothing_while_the_bmc_says_on_after_it() {
+    let mut world = with_pdu(true);
+    for _ in 0..(600 * 20) {
+        world.tick();
+        assert_eq!(proved(&world), None);
+        assert_ne!(world.status().powered_on, Some(false));
+        assert_eq!(world.power().off_confirmed_at, None);
+    }
+    assert!(world.is_on());
+    assert!(world.said(reason::LEVEL_CONTRADICTED));
+    // The BMC is tried again, and does it.
+    world.bmcs[0].default_takes = Takes::Runs(300);
+    world.until_confirmed();
+    world.run(70);
+    assert!(proved(&world).is_some());
+}
+
+#[test]
+fn a_bmc_that_lost_its_power_with_the_machine_contradicts_nothing_and_is_asked_first() {
+    let mut world = with_pdu(false);
+    world.until_confirmed();
+    let read = world
+        .seen
+        .memory
+        .readings
+        .iter()
+        .find(|read| read.level == 0);
+    let off = world.seen.memory.off_since[&1];
+    assert!(read.is_some_and(|read| read.asked >= off), "asked since");
+    world.run(600);
+    assert!(proved(&world).is_some(), "and it lasts");
+    assert_eq!(world.status().powered_on, Some(false));
+    world.remove(KEY);
+    world.until_on();
+}
+
+#[test]
+fn a_bmc_that_says_on_later_ends_the_proof() {
+    let mut world = with_pdu(false);
+    world.until_confirmed();
+    world.run(10);
+    assert!(proved(&world).is_some());
+    // Somebody plugs it into another outlet.
+    world.is_wrong_outlet = true;
+    world.until("the proof ends", |world| proved(world).is_none());
+    world.run(120);
+    assert_eq!(proved(&world), None);
+    assert!(world.said(reason::LEVEL_CONTRADICTED));
+    assert_eq!(world.status().powered_on, Some(true));
+}
+
+#[test]
+fn a_slow_answer_of_the_bmc_keeps_a_proof_by_a_pdu_up() {
+    let mut world = with_pdu(true);
+    world.until("the PDU is off", |world| !world.bmcs[1].gives);
+    world.bmcs[0].default_says = Says::Slow(20_000);
+    for _ in 0..(25 * 20) {
+        world.tick();
+        assert_eq!(proved(&world), None, "the BMC was not heard");
+    }
+}
