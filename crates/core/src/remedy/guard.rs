@@ -29,7 +29,7 @@ pub(super) fn refusal(ctx: &Context<'_>, host: &Host) -> Option<Refusal> {
     obeyed(ctx, host)
         .or_else(|| paused(ctx))
         .or_else(|| planned(ctx))
-        .or_else(|| cooling(ctx))
+        .or_else(|| cooling(ctx, host))
         .or_else(|| control_plane(ctx, host))
         .or_else(|| cap(ctx, host))
 }
@@ -106,10 +106,15 @@ fn planned(ctx: &Context<'_>) -> Option<Refusal> {
 }
 
 /// A host is left alone after a remediation; and while one is coming back it is not cut off again: health
-/// checks call a machine failed whose Node was deleted a moment ago.
-fn cooling(ctx: &Context<'_>) -> Option<Refusal> {
-    let record = ctx.case.record.as_ref()?;
-    let (at, long, what) = match (record.ended(), last_on(record)) {
+/// checks call a machine failed whose Node was deleted a moment ago. Whoever asked for that one. But a request
+/// tries again when its own timeout says so.
+fn cooling(ctx: &Context<'_>, host: &Host) -> Option<Refusal> {
+    let record = super::link::record_on(host)?;
+    let request = ctx.case.request.as_ref();
+    if request.is_some_and(|request| request.uid == record.uid) {
+        return None;
+    }
+    let (at, long, what) = match (record.ended(), last_on(&record)) {
         (Some(ended), _) => (ended, ctx.config.cooldown, "was remediated at"),
         (None, Some(on)) => {
             let long = ctx.config.cooldown.max(Config::SAY_AFTER);
@@ -119,7 +124,6 @@ fn cooling(ctx: &Context<'_>) -> Option<Refusal> {
         (None, None) => return None,
     };
     let until = after(ctx, reason::COOLING_DOWN, at, long)?;
-    let host = ctx.case.host.as_ref().ok()?;
     let text = format!(
         "host {} {what} {at}, and is left alone for {}",
         host.name,

@@ -198,7 +198,7 @@ impl<'a> Affairs<'a> {
         Some(Self {
             host,
             keys,
-            record: text(RECORD).and_then(|text| serde_json::from_str(text).ok()),
+            record: record_on(host),
             backup: text(BACKUP).and_then(|text| serde_json::from_str(text).ok()),
         })
     }
@@ -213,6 +213,12 @@ impl<'a> Affairs<'a> {
         let record = self.record.as_ref();
         record.filter(|record| record.ended().is_none())
     }
+}
+
+/// The record on a host, whoever's remediation it is of.
+pub(super) fn record_on(host: &Host) -> Option<Record> {
+    let text = host.annotations.get(RECORD)?;
+    serde_json::from_str(text).ok()
 }
 
 /// A Node by a name that may be none.

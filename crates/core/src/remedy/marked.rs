@@ -129,7 +129,7 @@ fn nothing(ctx: &Context<'_>, bits: Bits) -> Decision {
 }
 
 /// Rows 0111 and 1111.
-fn going_off(ctx: &Context<'_>, power: PowerNow) -> Decision {
+pub(super) fn going_off(ctx: &Context<'_>, power: PowerNow) -> Decision {
     if let Some(trouble) = ctx.trouble() {
         return trouble;
     }

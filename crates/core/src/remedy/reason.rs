@@ -2,6 +2,8 @@
 
 /// Nothing is wanted.
 pub const NOT_NEEDED: &str = "NotNeeded";
+/// A request was seen; whether it is needed is looked at.
+pub const TAKEN_UP: &str = "TakenUp";
 /// Lease, mark and fresh reads, before the key.
 pub const PREPARING: &str = "Preparing";
 /// The key was added: the host goes off.

@@ -74,7 +74,7 @@ impl Flow<'_> {
             let request = Arc::clone(self.request);
             let text =
                 "a finalizer of ours is put on the request, so that nothing of it is left behind";
-            return because(reason::PREPARING, text).act(Action::AddFinalizer { request });
+            return because(reason::TAKEN_UP, text).act(Action::AddFinalizer { request });
         }
         self.take_up();
         self.observe();
@@ -168,8 +168,12 @@ impl Flow<'_> {
 
     /// What the host remembers of it, with one more step.
     pub(super) fn record(&self, step: Step) -> Record {
-        let steps = self.status.timeline.iter();
-        let steps = steps.filter(|it| !it.step.is_end() && it.step != step);
+        let began = self.status.attempt.map(|it| it.started_at);
+        let steps = self.status.timeline.iter().filter(|it| {
+            let is_of_this =
+                it.step == Step::Requested || began.is_some_and(|began| it.at >= began);
+            is_of_this && !it.step.is_end() && it.step != step
+        });
         Record {
             subject: self.case.subject.to_string(),
             uid: self.request.uid.clone(),

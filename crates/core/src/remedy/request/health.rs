@@ -51,7 +51,7 @@ impl Flow<'_> {
             Health::Unwell => None,
             Health::Unread => {
                 let text = "the Node is Ready: its signs of life are read";
-                Some(because(reason::PREPARING, text).look(self.ctx.look_fresh()))
+                Some(because(reason::TAKEN_UP, text).look(self.ctx.look_fresh()))
             }
             Health::Well(until) => {
                 self.end = Some(Step::Withdrawn);

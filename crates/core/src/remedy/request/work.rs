@@ -9,7 +9,7 @@ use super::super::link::Problem;
 use super::super::record::Step;
 use super::super::seen::{Fresh, Leftovers};
 use super::super::table::{Bits, Move, by_request};
-use super::super::{prepare, reason};
+use super::super::{marked, prepare, reason};
 use super::flow::Flow;
 use super::observe::LEFTOVERS_EVERY;
 use super::{Attempt, StrategyType};
@@ -41,7 +41,9 @@ impl Flow<'_> {
             Move::Release => self.release(),
             // Both are rows of a request that is served: it is seen so before the table is asked.
             Move::RemoveNeed | Move::RemoveKey => self.come_back(),
-            Move::Nothing if self.case.is_keyed() => self.wait_for_off(&host),
+            Move::Nothing if self.case.is_keyed() => {
+                self.until_timeout(marked::going_off(&self.ctx, self.ctx.power()))
+            }
             Move::Nothing => {
                 let text = format!(
                     "whether host {} is on is not known, so nothing is asked of it: {}",
@@ -146,20 +148,6 @@ impl Flow<'_> {
         }
     }
 
-    /// The key is on the host, and the host is not off.
-    fn wait_for_off(&self, host: &Host) -> Decision {
-        let (reason, what) = match self.ctx.power() {
-            PowerNow::On | PowerNow::Off => (reason::POWERING_OFF, "is to go off"),
-            PowerNow::Unknown => (
-                reason::POWER_UNKNOWN,
-                "cannot be read, or is between on and off",
-            ),
-        };
-        let text = format!("host {} {what}: {}", host.name, self.ctx.power_says());
-        let decision = self.until_timeout(because(reason, text));
-        self.ctx.look_beat(decision)
-    }
-
     /// The host is off, and the workloads are still there.
     fn release(&mut self) -> Decision {
         let how = self.strategy.kind;
@@ -172,18 +160,14 @@ impl Flow<'_> {
             Err(decision) => return self.until_timeout(decision),
         };
         let tainted_at = self.status.tainted_at.unwrap_or_else(|| self.second());
-        let (reason, text) = match how {
-            StrategyType::DeleteNode => (reason::RELEASED, "is deleted"),
+        let reason = match how {
+            StrategyType::DeleteNode => reason::RELEASED,
             StrategyType::OutOfServiceTaint => {
                 self.status.tainted_at = Some(tainted_at);
-                (reason::RELEASING, "gets the taint out-of-service")
+                reason::RELEASING
             }
         };
-        let text = format!(
-            "host {} is proved off: node {} {text}",
-            cleared.host(),
-            cleared.node()
-        );
+        let text = clear::said(&self.ctx, &cleared);
         let release = Release {
             cleared,
             how,
