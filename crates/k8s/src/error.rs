@@ -111,9 +111,17 @@ impl From<kube::Error> for Error {
 
 /// Asks, but not for longer than [`PATIENCE`].
 pub async fn ask<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
-    match tokio::time::timeout(PATIENCE, request).await {
+    ask_for(PATIENCE, request).await
+}
+
+/// Asks, but not for longer than this.
+pub async fn ask_for<T>(
+    patience: Duration,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, Error> {
+    match tokio::time::timeout(patience, request).await {
         Ok(answer) => answer.map_err(Error::from),
-        Err(_) => Err(Error::Timeout(PATIENCE)),
+        Err(_) => Err(Error::Timeout(patience)),
     }
 }
 

@@ -23,6 +23,35 @@ pub(crate) struct Paged<K, T> {
     pub(crate) keep: Arc<dyn Fn(&K) -> T + Send + Sync>,
 }
 
+/// Lists them all; only what `keep` makes of them is ever held together.
+pub(crate) async fn list<K, T>(
+    api: &Api<K>,
+    params: ListParams,
+    keep: impl Fn(&K) -> T,
+) -> kube::Result<ObjectList<T>>
+where
+    K: Clone + DeserializeOwned + Debug,
+    T: Clone,
+{
+    let mut params = params.limit(PAGE);
+    let mut items = Vec::new();
+    loop {
+        let page = api.list(&params).await?;
+        items.extend(page.items.iter().map(&keep));
+        let next = page.metadata.continue_.clone();
+        match next.filter(|next| !next.is_empty()) {
+            Some(next) => params.continue_token = Some(next),
+            None => {
+                return Ok(ObjectList {
+                    types: TypeMeta::default(),
+                    metadata: page.metadata,
+                    items,
+                });
+            }
+        }
+    }
+}
+
 /// What is kept of one, with what a watch needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Trimmed<T> {
@@ -38,27 +67,8 @@ where
     type Object = Trimmed<T>;
 
     async fn list(&self, params: &ListParams) -> kube::Result<ObjectList<Trimmed<T>>> {
-        let mut params = params.clone().limit(PAGE);
-        let mut items = Vec::new();
-        loop {
-            let page = self.api.list(&params).await?;
-            items.extend(page.items.iter().map(|object| trimmed(object, &*self.keep)));
-            match page
-                .metadata
-                .continue_
-                .clone()
-                .filter(|next| !next.is_empty())
-            {
-                Some(next) => params.continue_token = Some(next),
-                None => {
-                    return Ok(ObjectList {
-                        types: TypeMeta::default(),
-                        metadata: page.metadata,
-                        items,
-                    });
-                }
-            }
-        }
+        let keep = |object: &K| trimmed(object, &*self.keep);
+        list(&self.api, params.clone(), keep).await
     }
 
     async fn watch(

@@ -18,7 +18,7 @@ mod pod;
 mod runner;
 
 pub(crate) use budget::seen as budget_seen;
-pub(crate) use pod::seen as pod_seen;
+pub(crate) use pod::{TaintRef, seen as pod_seen, tolerates};
 
 pub use attachments::{Attachments, AttachmentsHandle};
 pub use call::ask_to_go;

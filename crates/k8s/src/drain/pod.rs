@@ -7,6 +7,19 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 /// The taint that a cordon puts on a node.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+const CORDON: TaintRef<'_> = TaintRef {
+    key: UNSCHEDULABLE,
+    value: "",
+    effect: "NoSchedule",
+};
+
+/// What a toleration is matched with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TaintRef<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) value: &'a str,
+    pub(crate) effect: &'a str,
+}
 
 pub(crate) fn seen(pod: Pod) -> PodSeen {
     let meta = pod.metadata;
@@ -28,7 +41,7 @@ pub(crate) fn seen(pod: Pod) -> PodSeen {
             .tolerations
             .unwrap_or_default()
             .iter()
-            .any(tolerates_cordon),
+            .any(|toleration| tolerates(toleration, CORDON)),
         claims: volumes
             .iter()
             .filter_map(|volume| claim(&name, volume))
@@ -58,14 +71,15 @@ fn controller(owner: OwnerReference) -> Option<Owner> {
     })
 }
 
-/// As the scheduler matches a toleration with a taint without a value and of effect `NoSchedule`.
-fn tolerates_cordon(toleration: &Toleration) -> bool {
+/// As the scheduler matches a toleration with a taint.
+pub(crate) fn tolerates(toleration: &Toleration, taint: TaintRef<'_>) -> bool {
     let key = toleration.key.as_deref().unwrap_or_default();
     let effect = toleration.effect.as_deref().unwrap_or_default();
     let exists = toleration.operator.as_deref() == Some("Exists");
     let value = toleration.value.as_deref().unwrap_or_default();
-    let this_key = key == UNSCHEDULABLE || (key.is_empty() && exists);
-    this_key && (exists || value.is_empty()) && matches!(effect, "" | "NoSchedule")
+    let this_key = key == taint.key || (key.is_empty() && exists);
+    let this_effect = effect.is_empty() || effect == taint.effect;
+    this_key && this_effect && (exists || value == taint.value)
 }
 
 /// The claim behind a volume. A generic ephemeral volume's claim is named after pod and volume.
@@ -173,7 +187,7 @@ mod tests {
             (serde_json::json!({"effect": "NoSchedule"}), false),
         ] {
             let read: Toleration = serde_json::from_value(toleration.clone()).unwrap();
-            assert_eq!(tolerates_cordon(&read), tolerates, "{toleration}");
+            assert_eq!(super::tolerates(&read, CORDON), tolerates, "{toleration}");
         }
     }
 }

@@ -81,6 +81,11 @@ impl Kind {
         Ok(None)
     }
 
+    /// The newest version that is known here.
+    pub(super) fn newest(&self) -> ApiResource {
+        self.resource(self.versions[0])
+    }
+
     fn resource(&self, version: &str) -> ApiResource {
         let kind = GroupVersionKind::gvk(self.group, version, self.kind);
         ApiResource::from_gvk_with_plural(&kind, self.plural)

@@ -13,15 +13,23 @@
 //!
 //! Source: specification §4.
 
+mod client;
+mod event;
 mod kind;
+mod look;
 mod machine;
 mod request;
+mod restore;
 mod sight;
 mod status;
 #[cfg(test)]
 mod tests;
 mod view;
 mod watch;
+mod write;
 
+pub use client::RemedyClient;
+pub use event::About;
 pub use view::RemedyView;
 pub use watch::{NOT_INSTALLED, RemedyWatch};
+pub use write::{Released, WriteError};

@@ -1,0 +1,4 @@
+//! What a remediation asks for afresh.
+
+mod fresh;
+mod leftovers;
