@@ -13,7 +13,7 @@ pub(super) struct Kind {
     pub(super) group: &'static str,
     /// The first one that is served is used.
     versions: &'static [&'static str],
-    kind: &'static str,
+    singular: &'static str,
     plural: &'static str,
     /// As it is named in troubles.
     pub(super) full_name: &'static str,
@@ -23,7 +23,7 @@ pub(super) struct Kind {
 pub(super) const OPENSHIFT: Kind = Kind {
     group: MachineApi::OpenShift.group(),
     versions: &["v1beta1"],
-    kind: "Machine",
+    singular: "Machine",
     plural: "machines",
     full_name: "machines.machine.openshift.io",
 };
@@ -32,7 +32,7 @@ pub(super) const OPENSHIFT: Kind = Kind {
 pub(super) const CLUSTER_API: Kind = Kind {
     group: MachineApi::ClusterApi.group(),
     versions: &["v1beta2", "v1beta1"],
-    kind: "Machine",
+    singular: "Machine",
     plural: "machines",
     full_name: "machines.cluster.x-k8s.io",
 };
@@ -41,7 +41,7 @@ pub(super) const CLUSTER_API: Kind = Kind {
 pub(super) const METAL3_MACHINE: Kind = Kind {
     group: "infrastructure.cluster.x-k8s.io",
     versions: &["v1beta2", "v1beta1"],
-    kind: "Metal3Machine",
+    singular: "Metal3Machine",
     plural: "metal3machines",
     full_name: "metal3machines.infrastructure.cluster.x-k8s.io",
 };
@@ -50,7 +50,7 @@ pub(super) const METAL3_MACHINE: Kind = Kind {
 pub(super) const POWER_REMEDIATION: Kind = Kind {
     group: "dogwatch.dev",
     versions: &["v1alpha1"],
-    kind: "PowerRemediation",
+    singular: "PowerRemediation",
     plural: "powerremediations",
     full_name: "powerremediations.dogwatch.dev",
 };
@@ -87,7 +87,7 @@ impl Kind {
     }
 
     fn resource(&self, version: &str) -> ApiResource {
-        let kind = GroupVersionKind::gvk(self.group, version, self.kind);
+        let kind = GroupVersionKind::gvk(self.group, version, self.singular);
         ApiResource::from_gvk_with_plural(&kind, self.plural)
     }
 }

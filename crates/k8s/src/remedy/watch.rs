@@ -58,19 +58,23 @@ impl RemedyWatch {
                 keep,
             )
         };
+        let openshift = machines(MachineApi::OpenShift);
+        let cluster_api = machines(MachineApi::ClusterApi);
+        let keep = |object: &_| Arc::new(infra_machine(object));
+        let infra = Sight::new(
+            client.clone(),
+            METAL3_MACHINE,
+            again,
+            Arc::clone(&jitter),
+            keep,
+        );
+        let keep = |object: &_| Arc::new(request(object));
+        let requests = Sight::new(client, POWER_REMEDIATION, again, jitter, keep);
         Self {
-            openshift: machines(MachineApi::OpenShift),
-            cluster_api: machines(MachineApi::ClusterApi),
-            infra: Sight::new(
-                client.clone(),
-                METAL3_MACHINE,
-                again,
-                Arc::clone(&jitter),
-                |object| Arc::new(infra_machine(object)),
-            ),
-            requests: Sight::new(client.clone(), POWER_REMEDIATION, again, jitter, |object| {
-                Arc::new(request(object))
-            }),
+            openshift,
+            cluster_api,
+            infra,
+            requests,
             known: BTreeSet::new(),
             view: RemedyView::default(),
         }
@@ -152,7 +156,8 @@ impl RemedyWatch {
             }
         };
         view.synced = self.known.len() == ALL.len();
-        view.trouble.remove(name).is_some() | is_another | (view.synced != before)
+        let has_passed = view.trouble.remove(name).is_some();
+        has_passed || is_another || view.synced != before
     }
 }
 
