@@ -16,6 +16,7 @@ mod board;
 mod call;
 mod feed;
 mod fleet;
+mod gist;
 mod keeper;
 mod lanes;
 mod links;

@@ -151,6 +151,14 @@ impl Power {
                 Some((*term, keepers))
             }
         };
+        self.show_sync();
+    }
+
+    /// Whether all hosts have their keepers, for whoever goes by the board.
+    fn show_sync(&self) {
+        if self.is_in_sync && self.keepers.is_some() {
+            self.board.in_sync();
+        }
     }
 
     fn take(&mut self, news: News) {
@@ -164,6 +172,7 @@ impl Power {
             info!(hosts = self.hosts.len(), "hosts are in sync");
         }
         self.is_in_sync |= news.is_in_sync;
+        self.show_sync();
         self.means
             .board
             .ready(PART, ready(self.is_in_sync, news.trouble));

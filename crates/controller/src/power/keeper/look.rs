@@ -54,8 +54,9 @@ impl Keeper {
 
     /// What is lacking is looked for again and again.
     pub(super) fn fetch_secrets(&mut self, now: Now) {
-        let is_ours = self.spot.lock().seen.owner == Owner::Ours;
-        let is_lacking = is_ours && self.links.lacks_something();
+        // Theirs are read as well.
+        let is_known = self.spot.lock().seen.owner != Owner::NotYetKnown;
+        let is_lacking = is_known && self.links.lacks_something();
         if is_lacking && !self.under_way.secrets && !self.secrets.waits(now.mono) {
             self.read_secrets(None);
         }

@@ -117,6 +117,7 @@ impl Keeper {
             host: Host::clone(&input.host),
             owner: input.owner.clone(),
             shared_with: input.shared_with.clone(),
+            same_system: Vec::new(),
             access: Vec::new(),
             memory: Memory::default(),
         }
@@ -153,9 +154,11 @@ impl Keeper {
         }
         if self.links.follow(&seen.host.levels, &self.services.lanes) {
             seen.memory.forget_bmc();
+            self.spot.tells(&seen.host.name, None);
             self.epoch += 1;
             self.secrets = Pace::default();
         }
+        seen.same_system = self.spot.same_system(&seen.host.name);
         seen.memory.saw(&seen.host, now);
         seen.access = self.access();
     }
@@ -172,6 +175,7 @@ impl Keeper {
             self.tally.count(&spot.seen, &decision, now);
             decision
         };
+        self.spot.show(&self.services.config, now);
         self.begin(&decision, now);
         self.wake(&decision)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dogwatch_core::decision::{Event, Severity};
-use dogwatch_core::power::{Access, Answer, Class, Fault, Host, Read, reason};
+use dogwatch_core::power::{About, Access, Answer, Class, Fault, Host, Read, reason};
 use futures::FutureExt as _;
 use tracing::{error, info, warn};
 
@@ -31,8 +31,7 @@ impl Keeper {
                 self.under_way.checks.remove(&level);
                 self.mind_password(found.as_ref().err());
                 if epoch == self.epoch {
-                    let now = self.now();
-                    self.spot.lock().seen.memory.checked(level, found, now);
+                    self.has_checked(level, found);
                 }
             }
             Done::Commanded { id, how } => self.has_commanded(&id, how),
@@ -66,6 +65,16 @@ impl Keeper {
         if epoch == self.epoch {
             memory.read(read);
         }
+    }
+
+    fn has_checked(&mut self, level: usize, found: Result<About, Fault>) {
+        let now = self.now();
+        let mut spot = self.spot.lock();
+        if let (0, Ok(about)) = (level, &found) {
+            let name = &spot.seen.host.name;
+            self.spot.tells(name, about.system_uuid.as_deref());
+        }
+        spot.seen.memory.checked(level, found, now);
     }
 
     fn has_commanded(&mut self, id: &str, how: Result<Answer, Fault>) {
