@@ -17,6 +17,10 @@ pub const PROGRESS_EVERY: Duration = Duration::from_secs(30);
 /// `healAfter` (15 minutes): three signs may be lost.
 pub const HEARTBEAT_EVERY: Duration = Duration::from_mins(5);
 
+/// Types whose `False` somebody waits for: there, absent is not the same. A request's `Succeeded` False is what
+/// lets a health check go on to its next remediator. Source: the contract of medik8s' node health check.
+const AWAITED: [&str; 3] = ["Processing", "Succeeded", "PermanentNodeDeletionExpected"];
+
 /// A condition's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
@@ -86,7 +90,7 @@ pub struct Write {
 ///   itself.
 /// - A change of the message alone waits until [`PROGRESS_EVERY`] has passed since the last write.
 /// - A condition that was never there and would be `False` is not written: no noise on nodes that
-///   never rebooted.
+///   never rebooted. Except those that somebody waits for.
 pub fn to_write(standing: &[Condition], wanted: &[Observation], now: Now) -> Vec<Write> {
     wanted
         .iter()
@@ -116,7 +120,7 @@ pub fn next_write(standing: &[Condition], wanted: &[Observation], now: Now) -> O
 
 fn needs_write(there: Option<&Condition>, wanted: &Observation, now: Now) -> bool {
     let Some(there) = there else {
-        return wanted.status != Status::False;
+        return wanted.status != Status::False || AWAITED.contains(&wanted.kind);
     };
     if there.status != wanted.status.as_str() || there.reason != wanted.reason {
         return true;
@@ -194,6 +198,15 @@ mod tests {
     #[test]
     fn a_false_that_was_never_true_is_not_written() {
         assert!(to_write(&[], &wanted(Status::False, "Idle", ""), now(1)).is_empty());
+    }
+
+    #[test]
+    fn a_false_that_a_health_check_waits_for_is_written() {
+        for kind in AWAITED {
+            let mut failed = wanted(Status::False, "AttemptsUsedUp", "");
+            failed[0].kind = kind;
+            assert_eq!(to_write(&[], &failed, now(1)).len(), 1, "{kind}");
+        }
     }
 
     #[test]
