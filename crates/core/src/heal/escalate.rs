@@ -56,8 +56,11 @@ fn dead_after(patient: &Patient<'_>, record: &Record) -> Duration {
 
 /// Whether it lives or not: no attempt is left, and the last one has had its time.
 fn used_up(patient: &Patient<'_>, record: &Record) -> bool {
-    let config = &patient.rule.config;
-    record.attempts >= config.reboot_attempts && passed(patient, config.reboot_timeout)
+    let (policies, flags) = (&patient.ctx.seen.policies, &patient.ctx.config.flags);
+    let since = patient.memory.stage_since;
+    let until = reboot::is_rebooting_until(patient.node, policies, flags, since);
+    let over = until.is_none_or(|until| until <= patient.ctx.now.mono);
+    record.attempts >= patient.rule.config.reboot_attempts && over
 }
 
 fn passed(patient: &Patient<'_>, allowed: Duration) -> bool {

@@ -44,6 +44,7 @@ impl Patient<'_> {
             Parsed::Is(_) if matches!(self.ctx.seen.policies, Policies::NotYet) => None,
             Parsed::Is(record) if self.node.abort != Parsed::Absent => Some(self.abort(record)),
             Parsed::Is(record) if self.is_back(record) => Some(self.back()),
+            Parsed::Is(record) if self.is_fenced(record) => Some(self.being_fenced()),
             Parsed::Is(record) => match record.phase {
                 Phase::Waiting => self.waiting(record),
                 Phase::Draining => Some(self.draining(record)),
@@ -86,6 +87,20 @@ impl Patient<'_> {
     fn is_back(&self, record: &Record) -> bool {
         let boot = self.node.boot_id.as_ref();
         boot.is_some_and(|boot| *boot != record.boot_id) && self.memory.kubelet_posted
+    }
+
+    /// The remediator has it in hand, cordon and record say what it was out for: nothing is undone or
+    /// asked of its host meanwhile.
+    fn is_fenced(&self, record: &Record) -> bool {
+        match record.phase {
+            Phase::Waiting | Phase::Returning => false,
+            Phase::Draining | Phase::Rebooting => self.node.fenced,
+        }
+    }
+
+    fn being_fenced(&self) -> Decision {
+        let text = "the remediator has this machine in hand; goes on when that is over, or when it has booted anew";
+        because(reboot::reason::BEING_FENCED, text)
     }
 
     fn awaiting_kubelet(&self) -> Decision {

@@ -29,11 +29,12 @@ const HELD_BY_POLICY: [&str; 8] = [
 ];
 
 /// What holds a node back although nobody of its group is out on our account.
-const HELD_OTHERWISE: [&str; 4] = [
+const HELD_OTHERWISE: [&str; 5] = [
     reason::OVER_BUDGET,
     reason::BACKING_OFF,
     reason::TROUBLE,
     reason::LOCKED_THROUGH_API,
+    reason::BEING_FENCED,
 ];
 
 /// What one policy tells of itself.

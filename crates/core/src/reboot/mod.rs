@@ -6,6 +6,7 @@
 mod abort;
 mod action;
 mod draining;
+mod fenced;
 mod gates;
 mod group;
 mod holders;
@@ -23,6 +24,7 @@ mod step;
 mod tests;
 mod triggers;
 mod undo;
+mod until;
 mod waiting;
 
 pub use action::{Action, Look, NodePatch, RecordChange};
@@ -38,6 +40,7 @@ pub use seen::{
     TriggerSeen, TriggerState, Wanted,
 };
 pub use triggers::{served_source, wanted};
+pub use until::{RebootsWatched, is_rebooting_until};
 
 use std::time::Duration;
 
@@ -132,6 +135,9 @@ fn step_of(ctx: &Context<'_>) -> Step {
     }
     if ctx.node.abort != Parsed::Absent {
         return abort::step(ctx, record);
+    }
+    if let Some(step) = fenced::hold(ctx, record) {
+        return step;
     }
     match record.phase {
         Phase::Waiting => waiting::step(ctx, record),

@@ -42,6 +42,8 @@ pub const LOOKING_AT_GATES: &str = "LookingAtGates";
 pub const GATE_SHUT: &str = "GateShut";
 /// The lock API has taken this node out of service.
 pub const LOCKED_THROUGH_API: &str = "LockedThroughApi";
+/// The remediator has this machine in hand.
+pub const BEING_FENCED: &str = "BeingFenced";
 /// A person stopped the reboot.
 pub const ABORTED: &str = "Aborted";
 /// The lock's Leases are being looked at.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::action::{Action, Look, NodePatch};
 use super::record::{Phase, Record};
 use super::step::{Step, set};
-use super::{Context, gates, group, holders, reason, triggers, undo};
+use super::{Context, fenced, gates, group, holders, reason, triggers, undo};
 use crate::decision::Severity;
 use crate::limit::Limit;
 use crate::lock::{self, Bid, Budget, LeaseSeen, LockRecord, Standing, Verdict};
@@ -49,7 +49,7 @@ fn no_leave(ctx: &Context<'_>) -> Option<Step> {
         let text = "the lock API has taken this node out of service; begins when it is unlocked";
         return Some(Step::new(reason::LOCKED_THROUGH_API, text));
     }
-    gates::no_leave(ctx)
+    fenced::no_leave(ctx).or_else(|| gates::no_leave(ctx))
 }
 
 /// Ours: but the policy may have changed its mind meanwhile, or a gate is shut. Then the next one

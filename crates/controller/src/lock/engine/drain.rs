@@ -176,10 +176,12 @@ impl Drain {
     }
 }
 
-/// Whether the Node is not as a lock of ours has left it.
+/// Whether the Node is not as a lock of ours has left it, or is being fenced.
 fn opened(event: Event<Node>) -> bool {
     let wrong = |node: &Node| {
-        api_lock::seen(node).is_ok_and(|node| !node.seen.unschedulable || node.lock.get().is_none())
+        api_lock::seen(node).is_ok_and(|node| {
+            !node.seen.unschedulable || node.lock.get().is_none() || node.seen.fenced
+        })
     };
     match event {
         Event::Restarted(nodes) => nodes.first().is_none_or(wrong),

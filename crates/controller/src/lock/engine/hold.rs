@@ -6,10 +6,14 @@ use dogwatch_core::lock::api_lock::{
     self as rules, ApiNode, HoldSeen, HoldStep, NodeWrite, Suspect,
 };
 use dogwatch_core::lock::{self, Budget, LeaseSeen, LockRecord, RECOUNT_PAUSE, Verdict};
+use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::{Allowance, Policies};
 use dogwatch_core::reboot::{Parsed, group_of_lease};
 use dogwatch_k8s::lock::{BidOutcome, api_lock};
+use dogwatch_k8s::node::{Node, node_seen, watch_node};
+use dogwatch_k8s::watch::Event;
 use dogwatch_k8s::{Error, Kind, policy};
+use futures::StreamExt as _;
 
 use super::drain::{Drain, Drained};
 use super::queue::InQueue;
@@ -188,6 +192,14 @@ impl Request {
             HoldStep::Count { lease, why } => self.count(hold, &lease, why).await,
             HoldStep::Cordon { write } => self.cordon(hold, &write).await,
             HoldStep::Drain => Ok(self.drain(hold).await),
+            HoldStep::Fenced { why } => {
+                hold.drain = None;
+                tracing::warn!(holder = %self.trace.left.holder, why, "nothing more is evicted");
+                if let Some(node) = hold.target.node_name().cloned() {
+                    self.until_not_fenced(&node).await;
+                }
+                Ok(Next::Look)
+            }
             HoldStep::Answer { lease, record } => self.answer(hold, &lease, &record).await,
         }
     }
@@ -317,6 +329,17 @@ impl Request {
         }
     }
 
+    /// Waits until the remediator is done with the Node, or it is gone.
+    async fn until_not_fenced(&self, name: &NodeName) {
+        let client = self.shared.setup.client.clone();
+        let mut node = watch_node(client, name.as_str()).boxed();
+        while let Some(event) = node.next().await {
+            if !is_fenced(&event) {
+                return;
+            }
+        }
+    }
+
     /// Before anybody is told: from here on the lock is the client's.
     async fn answer(
         &mut self,
@@ -356,6 +379,17 @@ impl Request {
 
     async fn read_node(&mut self) -> Result<Option<ApiNode>, Error> {
         self.shared.node_of(&mut self.trace.left.host).await
+    }
+}
+
+fn is_fenced(event: &Event<Node>) -> bool {
+    let fenced = |node: &Node| node_seen(node).is_ok_and(|node| node.fenced);
+    match event {
+        Event::Restarted(nodes) => nodes.first().is_some_and(fenced),
+        Event::Applied(node) => fenced(node),
+        Event::Deleted(_) => false,
+        // It passes by itself.
+        Event::Trouble(_) => true,
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::lock::LeaseSeen;
-use dogwatch_core::lock::api_lock::refusal;
+use dogwatch_core::lock::api_lock::{being_fenced, refusal};
 use dogwatch_core::policy::{Allowance, Policies};
 use dogwatch_k8s::lock::WaitingHere;
 use dogwatch_k8s::{Error, Kind};
@@ -147,6 +147,13 @@ impl Request {
         }
         if let Some(why) = target.node.as_ref().and_then(|node| refusal(&node.seen)) {
             return End::Answer(LockAnswer::Refused { why });
+        }
+        if let Some(why) = target
+            .node
+            .as_ref()
+            .and_then(|node| being_fenced(&node.seen))
+        {
+            return self.not_now(&why).await;
         }
         if let Allowance::No { message, until, .. } =
             target.allowed(&policies, self.shared.now().wall)

@@ -418,3 +418,31 @@ fn another_node_of_the_same_name_is_watched_anew() {
 fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
     super::escalate::policy(change)
 }
+
+#[test]
+fn a_node_that_is_being_fenced_is_left_as_it_is_until_that_is_over_or_it_has_booted_anew() {
+    for phase in [Phase::Draining, Phase::Rebooting] {
+        let mut watch = Watch::on(phase);
+        watch.seen.policies = Policies::Known(vec![super::escalate::policy(|policy| {
+            policy.reboot.escalate = true;
+        })]);
+        watch.change(1, |node| node.fenced = true);
+        let held = watch.of_node(LONG).unwrap();
+        assert_eq!(held.because.reason, "BeingFenced");
+        assert!(held.actions.is_empty() && held.looks.is_empty(), "{held:?}");
+
+        let mut over = Watch {
+            seen: watch.seen.clone(),
+            ..Watch::on(phase)
+        };
+        over.change(LONG, |node| node.fenced = false);
+        assert_ne!(
+            over.of_node(2 * LONG).unwrap().because.reason,
+            "BeingFenced"
+        );
+
+        watch.posts(LONG + 1, "boot-2");
+        let back = watch.patch(2 * LONG);
+        assert_eq!(written(&back).phase, Phase::Returning, "{phase:?}");
+    }
+}

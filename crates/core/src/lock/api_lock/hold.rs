@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::super::{HolderId, LeaseSeen, LockRecord, Verdict};
-use super::{ApiNode, NodeWrite, answer, answered, is_answered, refusal};
+use super::{ApiNode, NodeWrite, answer, answered, being_fenced, is_answered, refusal};
 use crate::name::RunId;
 
 /// What such a request sees.
@@ -63,6 +63,12 @@ pub enum HoldStep {
     },
     /// Drains, and watches that nobody takes the lock or the cordon away.
     Drain,
+    /// The remediator has the Node's machine in hand: nothing more is evicted, cordon and lock stay,
+    /// nobody is told that it holds. Goes on when that is over.
+    Fenced {
+        /// In words.
+        why: String,
+    },
     /// Writes that its client may be told; when that is done, the client is.
     Answer {
         /// On which.
@@ -88,9 +94,16 @@ pub fn hold(seen: &HoldSeen<'_>, now: Timestamp) -> HoldStep {
     }
     if let Some(node) = seen.node {
         match closed(seen, node, lease) {
-            Closed::Ours => {}
+            Closed::Ours => {
+                if let Some(why) = being_fenced(&node.seen) {
+                    return HoldStep::Fenced { why };
+                }
+            }
             Closed::Undone => return HoldStep::Vetoed { why: veto(node) },
             Closed::NotYet => {
+                if let Some(why) = being_fenced(&node.seen) {
+                    return HoldStep::Refuse { why };
+                }
                 let write = node.close(&lease.name, seen.run, now);
                 return HoldStep::Cordon { write };
             }

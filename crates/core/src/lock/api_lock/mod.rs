@@ -30,6 +30,6 @@ pub use leave::{LeaveSeen, LeaveStep, Suspect, Who, leave};
 pub use name::{answered, fleetlock_group, is_answered, request_process, request_run};
 #[cfg(test)]
 pub(super) use node::tests as node_kit;
-pub use node::{ApiLock, ApiNode, NodeWrite, refusal};
+pub use node::{ApiLock, ApiNode, NodeWrite, being_fenced, refusal};
 pub use queue::{Turn, TurnSeen, called, turn};
 pub use record::{adopt, answer};

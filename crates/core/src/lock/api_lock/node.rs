@@ -86,6 +86,13 @@ impl ApiNode {
     }
 }
 
+/// Why nothing is begun on this Node for now: the remediator has its machine in hand.
+pub fn being_fenced(node: &NodeSeen) -> Option<String> {
+    let name = &node.name;
+    node.fenced
+        .then(|| format!("node {name} is being fenced; `dogwatch explain node/{name}` says why"))
+}
+
 /// Why the lock API must leave this Node alone: its own coordinator has it in hand.
 pub fn refusal(node: &NodeSeen) -> Option<String> {
     let name = &node.name;

@@ -159,7 +159,7 @@ impl Asking {
             HoldStep::Answer { lease, record } => {
                 Does::Send(Self::lease_write(&me, &lease, &record))
             }
-            HoldStep::Drain => Does::Nothing,
+            HoldStep::Drain | HoldStep::Fenced { .. } => Does::Nothing,
             HoldStep::Lost
             | HoldStep::Refuse { .. }
             | HoldStep::OverBudget { .. }

@@ -4,6 +4,7 @@
 mod abort;
 mod clocks;
 mod draining;
+mod fenced;
 mod gates;
 mod group;
 mod kit;
@@ -15,3 +16,4 @@ mod report;
 mod returning;
 mod runs;
 mod triggers;
+mod until;

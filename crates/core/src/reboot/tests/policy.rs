@@ -229,6 +229,12 @@ fn each_word_of_a_policy_holds_in_each_phase() {
             why::LOCKED_THROUGH_API,
         ),
         word(
+            "being fenced",
+            Box::new(|seen| set(seen, |node| node.fenced = true)),
+            "r..g",
+            why::BEING_FENCED,
+        ),
+        word(
             "stopped",
             Box::new(|seen| {
                 set(seen, |node| {

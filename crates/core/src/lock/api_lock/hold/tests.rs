@@ -64,6 +64,7 @@ fn word(step: &HoldStep) -> &'static str {
         HoldStep::Cordon { .. } => "cordon",
         HoldStep::Vetoed { .. } => "vetoed",
         HoldStep::Drain => "drain",
+        HoldStep::Fenced { .. } => "fenced",
         HoldStep::Answer { .. } => "answer",
     }
 }
@@ -132,6 +133,30 @@ fn a_node_is_cordoned_then_drained_and_only_then_its_host_told() {
         panic!("{:?}", step(&facts))
     };
     assert_eq!(record.runs, [run("answered/p/1")]);
+}
+
+#[test]
+fn on_a_node_that_is_being_fenced_nothing_is_begun_and_what_was_begun_stays_as_it_is() {
+    let fenced = |unschedulable, lock| {
+        let mut node = node(unschedulable, lock);
+        node.seen.fenced = true;
+        Some(node)
+    };
+    let table = [
+        (fenced(false, Parsed::Absent), false, "refuse"),
+        (fenced(true, locked("api/q/7", true)), false, "refuse"),
+        (fenced(true, locked("api/p/1", true)), false, "fenced"),
+        (fenced(true, locked("api/p/1", true)), true, "fenced"),
+        (Some(node(true, locked("api/p/1", true))), true, "answer"),
+    ];
+    for (node, drained, expected) in table {
+        let facts = Facts {
+            may_go: true,
+            drained,
+            ..facts(&["api/p/1"], node)
+        };
+        assert_eq!(word(&step(&facts)), expected, "{:?}", facts.node);
+    }
 }
 
 #[test]
