@@ -6,6 +6,13 @@ pub const PREFIX: &str = "dogwatch-";
 /// What a remediation's Lease begins with: `dogwatch-remedy-NODE`. Source: specification §2.2.
 pub const REMEDY_PREFIX: &str = "dogwatch-remedy-";
 
+/// Who holds it: the remediator, for all nodes. It is the field manager as well.
+/// Source: specification §2.2, §6.
+pub const REMEDY_HOLDER: &str = "remedy";
+
+/// The longest name of a Lease, in bytes. Source: Kubernetes.
+pub const LONGEST_NAME: usize = 253;
+
 /// What the Lease of a lock API's replica begins with: `api.dogwatch.dev-PROCESS`. It is renewed
 /// while the process lives, and names those who wait there.
 pub const PRESENCE_PREFIX: &str = "api.dogwatch.dev-";

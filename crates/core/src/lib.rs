@@ -14,6 +14,7 @@ pub mod drain;
 pub mod duration;
 pub mod explain;
 pub mod fleetlock;
+pub mod handshake;
 pub mod heal;
 pub mod kured;
 pub mod leader;

@@ -89,6 +89,7 @@ impl Fleet {
             ready: node.ready,
             unschedulable: node.unschedulable,
             ignored: node.labels.get(IGNORE).is_some_and(|value| value == "true"),
+            control_plane: crate::policy::is_control_plane(&node.labels),
         };
         let held = self.leases.iter().filter_map(|row| {
             let lease = &row.lease;
@@ -100,6 +101,7 @@ impl Fleet {
                 holder: lease.holder.clone()?,
                 node: lock::holder_node_name(lease).or_else(|| record?.node.clone()),
                 max: record.map(|record| record.max),
+                fences_control_plane: false,
             })
         });
         Reads {

@@ -24,6 +24,8 @@ pub struct NodeRow {
     pub unschedulable: bool,
     /// Label `dogwatch.dev/ignore=true`: it counts for nothing.
     pub ignored: bool,
+    /// It is of the control plane, whatever its group.
+    pub control_plane: bool,
 }
 
 /// One held Lease of Dogwatch's, of whatever group or kind, as a fresh read shows it.
@@ -41,6 +43,17 @@ pub struct HeldSeen {
     pub node: Option<NodeName>,
     /// The holder's maximum; `None` if the record cannot be read.
     pub max: Option<u32>,
+    /// It is the Lease of a control-plane node's remediation: no other control-plane node goes beside it.
+    pub fences_control_plane: bool,
+}
+
+impl HeldSeen {
+    /// Whom it keeps out, as the identity of its Node where it has one.
+    pub fn subject(&self) -> HolderId {
+        self.node
+            .as_ref()
+            .map_or_else(|| self.holder.clone(), HolderId::node)
+    }
 }
 
 /// What one count is made from: reads that were all sent after our Lease was won.
@@ -76,7 +89,8 @@ pub enum Verdict {
 
 /// Counts who else of the group is out: not Ready, unschedulable, or named by any held Lease. Who
 /// holds a slot of this group counts even if it is no member (a host, or a Node that was moved
-/// since). Each once. Ignored ones not.
+/// since). Each once. Ignored ones not. For a control-plane node the remediation of another one
+/// leaves no room, whatever their groups and labels and however many may be out.
 pub fn count(reads: &Reads, me: &HolderId) -> Count {
     count_for(reads, me, None)
 }
@@ -106,6 +120,15 @@ pub fn count_for(reads: &Reads, me: &HolderId, node: Option<&NodeName>) -> Count
             .or_default()
             .push(format!("holds {}", held.lease));
     }
+    let fenced = others.fenced_beside_us(reads);
+    for held in &fenced {
+        let node = held.node.as_ref().map(ToString::to_string);
+        let known = out.entry(node.unwrap_or_else(|| held.lease.clone()));
+        let (known, why) = (known.or_default(), format!("holds {}", held.lease));
+        if !known.contains(&why) {
+            known.push(why);
+        }
+    }
     let in_group = || {
         reads
             .held
@@ -125,7 +148,10 @@ pub fn count_for(reads: &Reads, me: &HolderId, node: Option<&NodeName>) -> Count
             .collect(),
         members: u32::try_from(reads.nodes.iter().filter(|row| !row.ignored).count())
             .unwrap_or(u32::MAX),
-        maxima: in_group().map(|held| held.max.unwrap_or(1)).collect(),
+        maxima: in_group()
+            .map(|held| held.max.unwrap_or(1))
+            .chain(fenced.iter().map(|_| 1))
+            .collect(),
         higher_slot_undecided: in_group()
             .filter(|held| held.slot > own.and_then(|own| own.slot))
             .any(|held| others.member(held).is_some_and(|row| !row.unschedulable)),
@@ -211,24 +237,31 @@ impl<'a> Others<'a> {
 
     /// Whether the Lease is ours, or of another holder that stands for our own Node.
     fn is_us(&self, held: &HeldSeen) -> bool {
-        self.us.contains(&held.holder) || self.us.contains(&Self::subject(held))
-    }
-
-    /// Whom the Lease keeps out, as the identity of its Node where it has one.
-    fn subject(held: &HeldSeen) -> HolderId {
-        held.node
-            .as_ref()
-            .map_or_else(|| held.holder.clone(), HolderId::node)
+        self.us.contains(&held.holder) || self.us.contains(&held.subject())
     }
 
     fn member(&self, held: &HeldSeen) -> Option<&'a NodeRow> {
-        self.members.get(&Self::subject(held)).copied()
+        self.members.get(&held.subject()).copied()
+    }
+
+    /// Remediations of control-plane nodes, if we are one: they and we exclude each other.
+    /// Source: specification §2.2. The remediator reads the slots after it took its Lease, as we read
+    /// its Lease after we took ours: whoever came last sees the other.
+    fn fenced_beside_us<'b>(&self, reads: &'b Reads) -> Vec<&'b HeldSeen> {
+        let us = |row: &&NodeRow| self.us.contains(&HolderId::node(&row.name));
+        let control_plane = reads.nodes.iter().find(us);
+        if !control_plane.is_some_and(|row| row.control_plane) {
+            return Vec::new();
+        }
+        let held = reads.held.iter();
+        held.filter(|held| held.fences_control_plane && !self.is_us(held))
+            .collect()
     }
 
     /// Held Leases that keep somebody else out, with the name to show.
     fn holding<'b>(&'b self, reads: &'b Reads) -> impl Iterator<Item = (String, &'b HeldSeen)> {
         reads.held.iter().filter_map(|held| {
-            let subject = Self::subject(held);
+            let subject = held.subject();
             if self.is_us(held) || self.ignored.contains(&subject) {
                 return None;
             }

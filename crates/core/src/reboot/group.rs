@@ -19,11 +19,13 @@ pub fn lock_group(seen: &Seen) -> Option<GroupName> {
     }
 }
 
-/// The group of a slot's Lease, by its name `dogwatch-GROUP-SLOT`.
+/// The group of a slot's Lease, by its name `dogwatch-GROUP-SLOT`. A remediation's Lease is none, though
+/// its node's name may end in a number.
 pub fn group_of_lease(name: &str) -> Option<GroupName> {
     let (group, slot) = name.strip_prefix("dogwatch-")?.rsplit_once('-')?;
     let number = !slot.is_empty() && slot.bytes().all(|byte| byte.is_ascii_digit());
-    GroupName::new(group).ok().filter(|_| number)
+    let remedy = group == "remedy" || group.starts_with("remedy-");
+    GroupName::new(group).ok().filter(|_| number && !remedy)
 }
 
 pub(super) fn group(ctx: &Context<'_>) -> GroupName {

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::group::{has_nodes, is_exact};
-use super::{LockClient, and, group_selector, lease};
+use super::{LockClient, and, group_selector, lease, remedy};
 use crate::error::{Error, ask};
 
 impl LockClient {
@@ -162,7 +162,7 @@ fn rows(table: &Table) -> Result<Vec<(NodeRow, NodeLabels)>, Error> {
             .position(|column| column.name == name);
         place.ok_or_else(|| unreadable(format!("the table of nodes has no column {name}")))
     };
-    let (name, status) = (column("Name")?, column("Status")?);
+    let (name, status, roles) = (column("Name")?, column("Status")?, column("Roles")?);
     let cell = |row: &Row, place: usize| -> Option<String> {
         Some(row.cells.get(place)?.as_str()?.to_owned())
     };
@@ -171,7 +171,7 @@ fn rows(table: &Table) -> Result<Vec<(NodeRow, NodeLabels)>, Error> {
         let object = row.object.as_ref();
         let labels = object.map(|object| object.metadata.labels.clone());
         Some((
-            node_row(name, &cell(row, status)?),
+            node_row(name, &cell(row, status)?, &cell(row, roles)?),
             labels.unwrap_or_default(),
         ))
     };
@@ -183,30 +183,38 @@ fn rows(table: &Table) -> Result<Vec<(NodeRow, NodeLabels)>, Error> {
         .collect()
 }
 
+/// The role of label `node-role.kubernetes.io/control-plane`, as the column of roles names it.
+const CONTROL_PLANE_ROLE: &str = "control-plane";
+
 /// The status column says `Ready`, `NotReady` or `Unknown`, and `SchedulingDisabled` where
-/// `spec.unschedulable` is set. Source: kube-apiserver's `pkg/printers/internalversion`.
-fn node_row(name: NodeName, status: &str) -> NodeRow {
-    let says = |word: &str| status.split(',').any(|part| part == word);
+/// `spec.unschedulable` is set; that of roles names them with commas between. Source: kube-apiserver's `pkg/printers/internalversion`.
+fn node_row(name: NodeName, status: &str, roles: &str) -> NodeRow {
+    let among = |words: &str, word: &str| words.split(',').any(|part| part == word);
     NodeRow {
-        ready: says("Ready"),
-        unschedulable: says("SchedulingDisabled"),
+        ready: among(status, "Ready"),
+        unschedulable: among(status, "SchedulingDisabled"),
         ignored: false,
+        control_plane: among(roles, CONTROL_PLANE_ROLE),
         name,
     }
 }
 
-fn held(lease: &Lease, group: &GroupName) -> Option<HeldSeen> {
+pub(super) fn held(lease: &Lease, group: &GroupName) -> Option<HeldSeen> {
     let name = lease.name_any();
     let own_kind = name.starts_with(lease_name::PREFIX);
     let holder = lease::holder(lease).filter(|_| own_kind)?;
     let record = lease::record(lease);
+    let remedy = remedy::record(lease);
+    let node = record.as_ref().and_then(|record| record.node.clone());
+    let node = node.or_else(|| remedy.as_ref().map(|remedy| remedy.node.clone()));
     Some(HeldSeen {
         slot: lease_name::slot_of(&name, group.as_str()),
         resource_version: lease.resource_version().unwrap_or_default(),
         max: record.as_ref().map(|record| record.max),
-        node: record
-            .and_then(|record| record.node)
-            .or_else(|| node_in_name(&name, &holder)),
+        node: node.or_else(|| node_in_name(&name, &holder)),
+        // What cannot be read may be one.
+        fences_control_plane: name.starts_with(lease_name::REMEDY_PREFIX)
+            && remedy.is_none_or(|remedy| remedy.control_plane),
         holder,
         lease: name,
     })
@@ -234,28 +242,32 @@ mod tests {
     use serde_json::json;
 
     fn table(rows: &Value) -> Table {
-        let columns = json!([{"name": "Name"}, {"name": "Status"}, {"name": "Roles"}]);
+        let columns = json!([{"name": "Roles"}, {"name": "Name"}, {"name": "Status"}]);
         serde_json::from_value(json!({"columnDefinitions": columns, "rows": rows})).unwrap()
     }
 
     #[test]
-    fn the_status_column_says_ready_and_unschedulable() {
-        let cells =
-            |name: &str, status: &str| json!({"cells": [name, status, "<none>"], "object": null});
+    fn the_columns_say_ready_unschedulable_and_of_the_control_plane() {
+        let cells = |name: &str, status: &str, roles| json!({"cells": [roles, name, status], "object": null});
         let table = table(&json!([
-            cells("a", "Ready"),
-            cells("b", "NotReady"),
-            cells("c", "Ready,SchedulingDisabled"),
-            cells("d", "Unknown,SchedulingDisabled"),
+            cells("a", "Ready", "<none>"),
+            cells("b", "NotReady", "etcd,control-plane"),
+            cells("c", "Ready,SchedulingDisabled", "control-plane-canary"),
+            cells("d", "Unknown,SchedulingDisabled", "control-plane"),
         ]));
         let rows = rows(&table).unwrap();
         let seen: Vec<_> = rows
             .iter()
-            .map(|(row, _)| (row.ready, row.unschedulable))
+            .map(|(row, _)| (row.ready, row.unschedulable, row.control_plane))
             .collect();
         assert_eq!(
             seen,
-            [(true, false), (false, false), (true, true), (false, true)]
+            [
+                (true, false, false),
+                (false, false, true),
+                (true, true, false),
+                (false, true, true)
+            ]
         );
     }
 

@@ -86,11 +86,33 @@ pub(super) fn record(lease: &Lease) -> Option<LockRecord> {
     serde_json::from_str(text(lease, annotation::HOLDER)?).ok()
 }
 
-/// The body of a bid, of a takeover by a new run, and of a run's own leaving: server-side apply of
-/// everything that the holder owns. With the resourceVersion alone, a late duplicate would make a
-/// deleted Lease anew and hold it; the UID refuses that too (measured).
+/// The incarnation of a Lease that a write is made for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Version<'a> {
+    pub(super) name: &'a str,
+    pub(super) uid: &'a str,
+    pub(super) resource_version: &'a str,
+}
+
+impl<'a> From<&'a LeaseSeen> for Version<'a> {
+    fn from(lease: &'a LeaseSeen) -> Self {
+        Self {
+            name: &lease.name,
+            uid: &lease.uid,
+            resource_version: &lease.resource_version,
+        }
+    }
+}
+
+/// The body of a bid, of a takeover by a new run, and of a run's own leaving.
 pub(super) fn apply_body(lease: &LeaseSeen, holder: &HolderId, record: &LockRecord) -> Value {
     let text = serde_json::to_string(record).expect("a record has only names, numbers and times");
+    held_body(lease.into(), holder.as_str(), &text, record.since)
+}
+
+/// Server-side apply of everything that a holder owns. With the resourceVersion alone, a late duplicate
+/// would make a deleted Lease anew and hold it; the UID refuses that too (measured).
+pub(super) fn held_body(lease: Version<'_>, holder: &str, record: &str, since: Timestamp) -> Value {
     json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -98,18 +120,18 @@ pub(super) fn apply_body(lease: &LeaseSeen, holder: &HolderId, record: &LockReco
             "name": lease.name,
             "uid": lease.uid,
             "resourceVersion": lease.resource_version,
-            "annotations": { annotation::HOLDER: text },
+            "annotations": { annotation::HOLDER: record },
         },
         "spec": {
-            "holderIdentity": holder.as_str(),
-            "acquireTime": micro_time(record.since),
+            "holderIdentity": holder,
+            "acquireTime": micro_time(since),
         },
     })
 }
 
 /// The body of the one merge patch that frees: holder and record go together, for a field left
 /// behind would refuse every later bid.
-pub(super) fn free_body(lease: &LeaseSeen, next: &[HolderId], given_back: u32) -> Value {
+pub(super) fn free_body(lease: Version<'_>, next: &[HolderId], given_back: u32) -> Value {
     let names: Vec<&str> = next.iter().map(HolderId::as_str).collect();
     json!({
         "metadata": {
@@ -125,11 +147,11 @@ pub(super) fn free_body(lease: &LeaseSeen, next: &[HolderId], given_back: u32) -
     })
 }
 
-fn text<'a>(lease: &'a Lease, key: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(lease: &'a Lease, key: &str) -> Option<&'a str> {
     lease.annotations().get(key).map(String::as_str)
 }
 
-fn has_leftovers(lease: &Lease) -> bool {
+pub(super) fn has_leftovers(lease: &Lease) -> bool {
     let spec = lease.spec.as_ref();
     text(lease, annotation::HOLDER).is_some()
         || spec.is_some_and(|spec| spec.holder_identity.is_some() || spec.acquire_time.is_some())
@@ -247,7 +269,7 @@ mod tests {
     #[test]
     fn a_release_frees_everything_at_once_and_calls_the_next() {
         let seen = seen(&held(), &group()).unwrap();
-        let body = free_body(&seen, &[HolderId::new("node/n2").unwrap()], 0);
+        let body = free_body((&seen).into(), &[HolderId::new("node/n2").unwrap()], 0);
         assert_eq!(
             body,
             json!({
@@ -257,7 +279,7 @@ mod tests {
                 "spec": { "holderIdentity": null, "acquireTime": null },
             })
         );
-        let back = free_body(&seen, &[], 3);
+        let back = free_body((&seen).into(), &[], 3);
         assert_eq!(
             back["metadata"]["annotations"]["dogwatch.dev/given-back"],
             "3"

@@ -14,6 +14,7 @@ mod count;
 mod group;
 mod lease;
 mod presence;
+mod remedy;
 mod slots;
 mod write;
 
@@ -37,6 +38,7 @@ pub(crate) use lease::seen as lease_seen;
 pub use group::group_selector;
 pub(crate) use presence::told_by_group;
 pub use presence::{Presence, WaitingHere};
+pub use remedy::{Freed, RemedyHeld, RemedyLease, Taken};
 pub use slots::Slots;
 pub use write::{BidOutcome, Leaving, ReleaseOutcome};
 

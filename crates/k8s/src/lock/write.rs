@@ -121,7 +121,7 @@ impl LockClient {
     }
 
     async fn free(&self, lease: &LeaseSeen, next: &[HolderId], given_back: u32) -> ReleaseOutcome {
-        let body = lease::free_body(lease, next, given_back);
+        let body = lease::free_body(lease.into(), next, given_back);
         match ask(self
             .leases
             .patch(&lease.name, &self.plain(), &Patch::Merge(&body)))

@@ -9,6 +9,7 @@ fn row(name: &str) -> NodeRow {
         ready: true,
         unschedulable: false,
         ignored: false,
+        control_plane: false,
     }
 }
 
@@ -20,6 +21,7 @@ fn slot(number: u32, name: &str) -> HeldSeen {
         holder: node(name),
         node: NodeName::new(name).ok(),
         max: Some(9),
+        fences_control_plane: false,
     }
 }
 
@@ -282,4 +284,71 @@ fn a_host_of_the_lock_api_is_not_out_on_its_own_account() {
         ["me: not ready, unschedulable, holds dogwatch-default-1"],
         "a host that is no Node is not the Node of its name"
     );
+}
+
+fn remedy(name: &str, control_plane: bool) -> HeldSeen {
+    HeldSeen {
+        lease: format!("dogwatch-remedy-{name}"),
+        slot: None,
+        holder: HolderId::new("remedy").unwrap(),
+        max: None,
+        fences_control_plane: control_plane,
+        ..slot(0, name)
+    }
+}
+
+#[test]
+fn no_control_plane_node_goes_beside_the_remediation_of_another_one() {
+    let member = |name: &str, control_plane| NodeRow {
+        control_plane,
+        ..row(name)
+    };
+    let ignored = |name: &str| NodeRow {
+        ignored: true,
+        ..member(name, true)
+    };
+    let table = [
+        (
+            "a member",
+            vec![member("me", true), member("a", true)],
+            remedy("a", true),
+            false,
+        ),
+        (
+            "of another group",
+            vec![member("me", true)],
+            remedy("a", true),
+            false,
+        ),
+        (
+            "ignored",
+            vec![member("me", true), ignored("a")],
+            remedy("a", true),
+            false,
+        ),
+        (
+            "a worker's",
+            vec![member("me", true), member("a", false)],
+            remedy("a", false),
+            true,
+        ),
+        (
+            "beside a worker",
+            vec![member("me", false), member("a", true)],
+            remedy("a", true),
+            true,
+        ),
+        (
+            "our own",
+            vec![member("me", true)],
+            remedy("me", true),
+            true,
+        ),
+    ];
+    for (what, nodes, fenced, goes) in table {
+        let count = counted(nodes, vec![slot(0, "me"), fenced]);
+        let verdict = judged(3, &count, 0);
+        assert_eq!(verdict == Verdict::Go, goes, "{what}: {verdict:?}");
+        assert!(count.unavailable.len() <= 1, "{what}: each once");
+    }
 }

@@ -143,6 +143,7 @@ impl Store {
                 ready: node.ready,
                 unschedulable: is_out(node),
                 ignored: false,
+                control_plane: false,
             })
         };
         let held = |lease: &LeaseSeen| {
@@ -154,6 +155,7 @@ impl Store {
                 holder: lease.holder.clone()?,
                 node: record.and_then(|record| record.node.clone()),
                 max: record.map(|record| record.max),
+                fences_control_plane: false,
             })
         };
         Reads {

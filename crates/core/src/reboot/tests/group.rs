@@ -87,6 +87,8 @@ fn the_group_is_read_from_the_leases_name() {
         ("dogwatch-default-0", Some("default")),
         ("dogwatch-eu-west-12", Some("eu-west")),
         ("dogwatch-remedy-n1", None),
+        ("dogwatch-remedy-worker-0", None),
+        ("dogwatch-remedy-0", None),
         ("dogwatch-default-", None),
         ("other-default-0", None),
     ];

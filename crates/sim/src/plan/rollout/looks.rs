@@ -155,5 +155,6 @@ fn row(machine: &Machine) -> NodeRow {
         ready: machine.object.ready,
         unschedulable: machine.object.unschedulable,
         ignored: false,
+        control_plane: false,
     }
 }

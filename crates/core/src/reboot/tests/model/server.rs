@@ -153,6 +153,7 @@ impl Server {
                 ready: node.ready,
                 unschedulable: node.unschedulable,
                 ignored: false,
+                control_plane: false,
             }
         };
         let held = |lease: &LeaseSeen| {
@@ -163,6 +164,7 @@ impl Server {
                 holder: lease.holder.clone()?,
                 node: lease.record.as_ref().and_then(|record| record.node.clone()),
                 max: lease.record.as_ref().map(|record| record.max),
+                fences_control_plane: false,
             })
         };
         Reads {
