@@ -9,6 +9,7 @@
 pub mod board;
 pub mod cluster;
 mod context;
+pub mod handshake;
 pub mod healer;
 pub mod leader;
 pub mod lock;

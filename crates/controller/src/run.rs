@@ -27,7 +27,7 @@ use crate::lock::engine::{self, Engine, Gatekeeper};
 use crate::lock::http;
 use crate::metrics::Metrics;
 use crate::power;
-use crate::{Context, Stop, Stopper, healer, policy_status, schedule};
+use crate::{Context, Stop, Stopper, handshake, healer, policy_status, schedule};
 
 /// How long components may take to finish once they are told to stop. The Deployment's
 /// `terminationGracePeriodSeconds` is longer. Source: specification §2.7.
@@ -142,6 +142,8 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), Run
             ..heal::Config::default()
         };
         components.spawn(named("the healer", healer::run(context.clone(), healing)));
+        let telling = handshake::run(context.clone());
+        components.spawn(named("the handshake with other health checks", telling));
     }
     if setup.components.contains(&Component::Power) {
         let power = power::run(context.clone(), setup.power);

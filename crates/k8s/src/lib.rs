@@ -15,6 +15,7 @@ pub mod error;
 mod event;
 mod field;
 pub mod fleet;
+pub mod handshake;
 pub mod heal;
 pub mod host;
 mod kind;

@@ -1,7 +1,7 @@
 //! The rights that are shipped for the controller: enough for what the program does, and not one too
 //! many. Source: specification §6. Those that only the healer needs are looked at in
-//! `crates/sim/tests/heal_on_real.rs`; those for hosts' power (`power:`) and schedules (`schedule:`) in their
-//! own tests.
+//! `crates/sim/tests/heal_on_real.rs`; those for hosts' power (`power:`), schedules (`schedule:`) and other
+//! health checks (`handshake:`) in their own tests.
 
 use std::collections::BTreeSet;
 use std::process::Output;
@@ -141,4 +141,4 @@ async fn asked(plane: &ControlPlane) -> BTreeSet<String> {
 }
 
 /// Whose rights are looked at in tests of their own, by how the comment begins.
-const ELSEWHERE: [&str; 3] = ["healer", "power:", "schedule:"];
+const ELSEWHERE: [&str; 4] = ["healer", "power:", "schedule:", "handshake:"];

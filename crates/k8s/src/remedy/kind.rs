@@ -9,7 +9,7 @@ use crate::error::{Error, Kind as Meaning, ask};
 
 /// A kind that may not be installed, in one of some versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(crate) struct Kind {
     pub(super) group: &'static str,
     /// The first one that is served is used.
     versions: &'static [&'static str],
@@ -29,7 +29,7 @@ pub(super) const OPENSHIFT: Kind = Kind {
 };
 
 /// Cluster API's Machines. Source: specification §4.1 (v1beta1 where that is all there is).
-pub(super) const CLUSTER_API: Kind = Kind {
+pub(crate) const CLUSTER_API: Kind = Kind {
     group: MachineApi::ClusterApi.group(),
     versions: &["v1beta2", "v1beta1"],
     singular: "Machine",
@@ -66,7 +66,7 @@ impl Kind {
 
     /// The version to use here; `None`: none of them is served. A group may be served without this
     /// kind: its resources are looked at.
-    pub(super) async fn served(&self, client: &Client) -> Result<Option<ApiResource>, Error> {
+    pub(crate) async fn served(&self, client: &Client) -> Result<Option<ApiResource>, Error> {
         for version in self.versions {
             let group_version = format!("{}/{version}", self.group);
             match ask(client.list_api_group_resources(&group_version)).await {

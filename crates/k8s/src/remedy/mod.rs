@@ -30,6 +30,7 @@ mod write;
 
 pub use client::RemedyClient;
 pub use event::About;
+pub(crate) use kind::CLUSTER_API;
 pub use view::RemedyView;
 pub use watch::{NOT_INSTALLED, RemedyWatch};
 pub use write::{Released, WriteError};
