@@ -1,5 +1,6 @@
 //! The loop over hosts, machines and an API server in memory, under paused time.
 
+mod board;
 mod world;
 
 use std::time::Duration;

@@ -52,6 +52,7 @@ pub(super) struct Machine {
     pub(super) refuses_password: bool,
     pub(super) commands: Vec<Command>,
     pub(super) reads: usize,
+    pub(super) system_uuid: Option<String>,
     soft_until: Option<Duration>,
 }
 
@@ -66,6 +67,8 @@ pub(super) struct State {
     pub(super) cut: Option<(usize, Cut)>,
     /// Writes are done, and this is the answer.
     pub(super) pruned: bool,
+    /// The live baremetal-operator, which has all hosts.
+    pub(super) operator: Option<String>,
     version: u64,
     watchers: Vec<mpsc::UnboundedSender<News>>,
 }
@@ -216,7 +219,7 @@ impl World {
         };
         let (sender, news) = mpsc::unbounded_channel();
         let mut state = self.lock();
-        let hosts = state.hosts.values().map(seen);
+        let hosts = state.hosts.values().map(|host| state.seen(host));
         let list = News {
             hosts: hosts.collect(),
             is_in_sync: true,
@@ -314,13 +317,23 @@ impl State {
         host.resource_version = self.version.to_string();
         self.hosts.insert(host.name.clone(), host.clone());
         let news = News {
-            hosts: vec![seen(&host)],
+            hosts: vec![self.seen(&host)],
             is_in_sync: true,
             trouble: None,
         };
         self.watchers
             .retain(|watcher| watcher.send(news.clone()).is_ok());
         host
+    }
+
+    fn seen(&self, host: &Host) -> (HostName, Option<Input>) {
+        let leader = self.operator.clone();
+        let input = Input {
+            host: Arc::new(host.clone()),
+            owner: leader.map_or(Owner::Ours, |leader| Owner::Theirs { leader }),
+            shared_with: Vec::new(),
+        };
+        (host.name.clone(), Some(input))
     }
 
     fn change(&mut self, seen: &Host, change: impl FnOnce(&mut Host)) -> Result<Host, WriteError> {
@@ -402,15 +415,6 @@ impl HostStore for World {
         let what = format!("{} says {}", host.name.name, event.reason);
         self.call(what, effect).boxed()
     }
-}
-
-fn seen(host: &Host) -> (HostName, Option<Input>) {
-    let input = Input {
-        host: Arc::new(host.clone()),
-        owner: Owner::Ours,
-        shared_with: Vec::new(),
-    };
-    (host.name.clone(), Some(input))
 }
 
 fn write_conditions(standing: &mut Vec<Condition>, writes: &[Write], now: Now) {
@@ -519,8 +523,11 @@ impl Bmc for Driver {
 
     fn about(&self, within: Duration) -> BoxFuture<'_, Result<About, Fault>> {
         let ask = async move {
-            self.ask("is checked", within, |_, _| About::default())
-                .await
+            let about = |machine: &mut Machine, _| About {
+                system_uuid: machine.system_uuid.clone(),
+                ..About::default()
+            };
+            self.ask("is checked", within, about).await
         };
         ask.boxed()
     }
