@@ -245,11 +245,16 @@ fn kept(
         let text = "what is on the Node was not read".to_owned();
         return Err(changed(fresh, reason::PROVING_OFF, text));
     };
-    let standing = host.annotations.get(BACKUP);
-    let standing = standing.map(|text| serde_json::from_str::<Backup>(text));
-    match standing {
+    let watched = ctx.case.host.as_ref().ok();
+    let is_behind = watched.and_then(|host| standing(host)?.ok()).as_ref() == Some(wanted);
+    match standing(host) {
         Some(Ok(standing)) if standing == *wanted => Ok(()),
         Some(Ok(standing)) if standing.uid != node.uid => Err(not_restored(ctx, &standing, host)),
+        // Our own write came after these reads.
+        Some(Ok(_)) | None if is_behind => {
+            let text = "looking whether the host keeps what is on the Node";
+            Err(because(reason::PROVING_OFF, text).look(ctx.look_fresh()))
+        }
         Some(Ok(_)) | None => {
             let text = "what is on the Node is kept on the host";
             Err(because(reason::PROVING_OFF, text).act(Action::KeepBackup {
@@ -265,6 +270,11 @@ fn kept(
             Err(ctx.refuse((reason::RESTORING, text)))
         }
     }
+}
+
+fn standing(host: &Host) -> Option<serde_json::Result<Backup>> {
+    let text = host.annotations.get(BACKUP)?;
+    Some(serde_json::from_str(text))
 }
 
 fn not_restored(ctx: &Context<'_>, standing: &Backup, host: &Host) -> Decision {

@@ -22,6 +22,23 @@ const NEED: &str = "host.metal3.io/external-remediation";
 const BY_STATE: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
 
 impl Backup {
+    /// What is kept of a Node, with its annotations and taints. A cordon of a planned reboot of ours, or of
+    /// the lock API, is none: whoever is to lift it goes with the old Node.
+    pub fn of(node: &NodeSeen, annotations: Texts, taints: Vec<Taint>) -> Self {
+        let record = node.record.get();
+        let is_ours = node.api_lock || record.is_some_and(|record| record.cordoned_by_us);
+        let whole = Self {
+            node: node.name.to_string(),
+            uid: node.uid.clone(),
+            labels: node.labels.clone(),
+            annotations,
+            taints,
+            cordoned: node.unschedulable && !is_ours,
+            left_out: 0,
+        };
+        whole.kept()
+    }
+
     /// What is kept of a Node with all this on it: what Dogwatch wrote, the need, and taints by state never
     /// are. Where it would get too large, annotations are left out, the longest first.
     #[must_use]
