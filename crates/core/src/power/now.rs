@@ -7,6 +7,7 @@ use super::config::Config;
 use super::context::Context;
 use super::gate::{self, Knows};
 use super::seen::Seen;
+use super::witness::Witness;
 use crate::Now;
 
 /// What the truth table of remediation asks of a host's power.
@@ -58,7 +59,8 @@ fn read(ctx: &Context<'_>, level: usize) -> PowerNow {
         Ok(Reading::On) => PowerNow::On,
         Ok(Reading::Off) => {
             let twice = ctx.off_twice(level, Duration::ZERO, ctx.config.confirm);
-            let is_off = twice.is_some_and(|(first, _)| ctx.is_fresh(first));
+            let is_off = twice.is_some_and(|(first, _)| ctx.is_fresh(first))
+                && ctx.witness(level) == Witness::Agrees;
             if is_off {
                 PowerNow::Off
             } else {

@@ -17,6 +17,7 @@ mod on;
 mod person;
 mod readiness;
 mod theirs;
+mod theirs_model;
 mod times;
 mod witness;
 pub(crate) mod world;

@@ -11,18 +11,22 @@ use crate::power::*;
 const OTHER: &str = "reboot.metal3.io/other";
 const CHAOS: u64 = 600_000;
 
-struct Dice(u64);
+pub(super) struct Dice(u64);
 
 impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed | 1)
+    }
+
     /// Xorshift: below `sides`.
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(super) fn roll(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % sides
     }
 
-    fn one_in(&mut self, sides: u64) -> bool {
+    pub(super) fn one_in(&mut self, sides: u64) -> bool {
         self.roll(sides) == 0
     }
 }
@@ -270,7 +274,7 @@ fn ends_where_it_should(world: &mut World) {
 }
 
 fn run(seed: u64) {
-    let mut dice = Dice(seed | 1);
+    let mut dice = Dice::new(seed);
     let (online, is_on) = (!dice.one_in(4), !dice.one_in(4));
     let mut world = World::new(&[], online, is_on);
     let mut judge = Judge::new(&world);

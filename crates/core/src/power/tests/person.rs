@@ -227,6 +227,31 @@ fn a_word_that_lacks_something_is_worth_nothing_and_it_is_said() {
 }
 
 #[test]
+fn who_says_it_comes_first_and_only_once_as_the_admission_policy_relies_on() {
+    let host = host(&[(KEY, HARD), (BASE, "")], true);
+    let at = "2026-11-22T03:00:00Z".parse().unwrap();
+    let word = Confirmation::of(&host, "eve", at, "pulled the plug");
+    assert_eq!(
+        word.keys.len(),
+        1,
+        "of keys, not of what is set and forgotten"
+    );
+    let text = word.value();
+    assert!(text.starts_with(r#"{"by":"eve","#), "{text}");
+    let read = |text: String| {
+        let mut host = host.clone();
+        host.annotations.insert(CONFIRMED_OFF.into(), text);
+        Confirmation::read(&host).unwrap()
+    };
+    assert_eq!(read(text.clone()), Ok(word));
+    for twice in [r#","by":"adam"}"#, r#","\u0062y":"adam"}"#] {
+        let text = text.replace('}', twice);
+        let said = read(text.clone()).unwrap_err().to_string();
+        assert!(said.contains("duplicate field `by`"), "{text}: {said}");
+    }
+}
+
+#[test]
 fn a_key_that_nobody_obeys_is_not_confirmed_by_a_person_either() {
     let mut world = dead();
     world.seen.host.status.provisioning = Some("inspecting".into());

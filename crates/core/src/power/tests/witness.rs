@@ -24,6 +24,8 @@ fn an_outlet_that_is_off_proves_nothing_while_the_bmc_says_on_after_it() {
         assert_eq!(proved(&world), None);
         assert_ne!(world.status().powered_on, Some(false));
         assert_eq!(world.power().off_confirmed_at, None);
+        let bit = now(&world.seen, &world.config, world.now());
+        assert_ne!(bit, PowerNow::Off);
     }
     assert!(world.is_on());
     assert!(world.said(reason::LEVEL_CONTRADICTED));

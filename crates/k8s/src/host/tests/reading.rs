@@ -1,8 +1,13 @@
 //! Objects in, hosts out.
 
+use std::collections::BTreeSet;
+
+use dogwatch_api::annotation::{
+    CONFIRMED_OFF, MACHINE_REMEDIATION_KEY, METAL3_REBOOT, NODE_BACKUP,
+};
 use dogwatch_core::power::{Consumer, End, Host, HostStatus};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{convert, host};
 
@@ -44,6 +49,28 @@ fn the_levels_are_the_bmc_and_then_those_of_power() {
     ] {
         assert_eq!(host(&none, &Value::Null).levels, [], "{none}");
     }
+}
+
+#[test]
+fn what_power_and_remediation_are_about_is_kept_of_the_annotations_and_nothing_else() {
+    let names = [
+        METAL3_REBOOT,
+        MACHINE_REMEDIATION_KEY,
+        CONFIRMED_OFF,
+        NODE_BACKUP,
+        "baremetalhost.metal3.io/paused",
+        "baremetalhost.metal3.io/detached",
+    ];
+    let mut annotations: Map<String, Value> = names
+        .map(|name| (name.to_owned(), json!("x")))
+        .into_iter()
+        .collect();
+    annotations.insert("inspect.metal3.io/hardwaredetails".into(), json!("{}"));
+    let object = json!({ "metadata": { "name": "h", "annotations": annotations }, "spec": {} });
+    let host = convert(&serde_json::from_value(object).unwrap());
+    let kept: BTreeSet<&str> = host.annotations.keys().map(String::as_str).collect();
+    assert_eq!(kept, BTreeSet::from(names));
+    assert_eq!(CONFIRMED_OFF, dogwatch_core::power::CONFIRMED_OFF);
 }
 
 #[test]
