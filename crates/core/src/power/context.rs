@@ -98,11 +98,7 @@ impl<'a> Context<'a> {
 
     /// Whether a reboot that was asked for has not got its power-on yet.
     pub(super) fn is_reboot_pending(status: &HostStatus) -> bool {
-        status.pending_reboot_since.is_some_and(|pending| {
-            status
-                .last_powered_on
-                .is_none_or(|powered_on| pending > powered_on)
-        })
+        status.is_reboot_pending()
     }
 
     /// The level whose readings count now: the one that cut the power until it has given it back,

@@ -113,6 +113,17 @@ pub struct HostStatus {
     pub conditions: Vec<Condition>,
 }
 
+impl HostStatus {
+    /// A reboot was asked for and has not come about: the host goes off, and on again, whatever becomes of
+    /// the annotation. Source: specification §3.2.
+    pub fn is_reboot_pending(&self) -> bool {
+        self.pending_reboot_since.is_some_and(|pending| {
+            self.last_powered_on
+                .is_none_or(|powered_on| pending > powered_on)
+        })
+    }
+}
+
 /// `status.power`: what is ours.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PowerStatus {

@@ -91,11 +91,12 @@ impl Flow<'_> {
     /// What a person has to know when the request goes: of what stays off.
     fn last_words(&self, off: &CalledOff) -> String {
         let is_on = self.ctx.power() == PowerNow::On || !self.was_off() || self.is_back();
-        let stays = if is_on { None } else { self.kept_off() };
-        match stays {
-            Some(why) => format!("{}; its host stays off: {why}", off.message),
-            None => off.message.clone(),
+        if is_on {
+            return off.message.clone();
         }
+        let why = self.kept_off();
+        let why = why.unwrap_or_else(|| "it was not seen on in time".to_owned());
+        format!("{}; its host is off: {why}", off.message)
     }
 
     /// Our key goes from the host, whatever the power is: off and on both say so where nothing is needed, and
@@ -116,15 +117,16 @@ impl Flow<'_> {
         }))
     }
 
-    /// A host that our key switched off is seen on before it is forgotten, unless somebody else keeps it off.
+    /// A host that our key switched off, or still does (a reboot that was begun is finished), is seen on before
+    /// it is forgotten, unless somebody else keeps it off.
     fn wait_for_power_on(&self, off: &CalledOff) -> Option<Decision> {
         let attempt = self.status.attempt.as_ref()?;
         let removed = attempt.key_removed_at?;
         let host = self.case.host.as_ref().ok()?;
         let is_awaited = match self.ctx.power() {
-            PowerNow::On => false,
+            PowerNow::On => host.status.is_reboot_pending(),
             PowerNow::Off => true,
-            PowerNow::Unknown => self.was_off(),
+            PowerNow::Unknown => self.was_off() || host.status.is_reboot_pending(),
         };
         if !is_awaited || self.kept_off().is_some() || self.is_back() {
             return None;
@@ -232,6 +234,7 @@ impl Flow<'_> {
         if self.is_used_up() {
             return self.give_up(why);
         }
+        self.begin();
         self.work()
     }
 

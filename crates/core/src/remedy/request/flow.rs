@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::super::case::{Action, Case, Decision};
+use super::super::case::{Action, Case, Decision, Kept};
 use super::super::context::Context;
 use super::super::decide::unless_host_is_written;
 use super::super::record::{Record, Step};
@@ -114,7 +114,14 @@ impl Flow<'_> {
     /// What the host keeps for the Node, its record, the mark and the Lease.
     fn clear_away(&self, decision: Decision) -> Decision {
         let mut decision = unless_host_is_written(&self.ctx, decision, restore::steps);
-        let is_open = self.ctx.open_record().is_some() && !self.case.is_keyed();
+        let kept = self.case.kept.as_ref();
+        let comes_back = |kept: &&Kept| {
+            let node = kept.node.as_ref();
+            node.is_some_and(|node| node.uid != kept.backup.uid)
+        };
+        // What was kept comes back on the Node before the Node is let go.
+        let is_restoring = kept.filter(comes_back).is_some();
+        let is_open = self.ctx.open_record().is_some() && !self.case.is_keyed() && !is_restoring;
         if let (Some(end), true, Ok(host)) = (self.end, is_open, &self.case.host) {
             decision = unless_host_is_written(&self.ctx, decision, |_, decision| {
                 let host = Arc::clone(host);

@@ -99,7 +99,7 @@ impl Flow<'_> {
     }
 
     /// The next attempt begins.
-    fn begin(&mut self) -> Attempt {
+    pub(super) fn begin(&mut self) -> Attempt {
         let attempt = Attempt {
             number: self
                 .status
@@ -117,23 +117,20 @@ impl Flow<'_> {
 
     /// Guards, Lease, mark and fresh reads; then the attempt is written down, and the key goes on.
     fn add_key(&mut self, host: &Host) -> Decision {
+        // What is held back by a guard uses no attempt up.
+        if let Some(attempt) = self.status.attempt.filter(|it| self.has_expired(it)) {
+            let started_at = self.wall();
+            self.status.attempt = Some(Attempt {
+                started_at,
+                ..attempt
+            });
+        }
         let (fresh, host) = match prepare::prepare(&self.ctx, host) {
             Ok(ready) => ready,
             Err(decision) => return decision,
         };
-        match self.status.attempt.filter(|it| it.key_at.is_none()) {
-            // What held it back until now was a guard: that is no attempt.
-            Some(attempt) if self.has_expired(&attempt) => {
-                let started_at = self.wall();
-                self.status.attempt = Some(Attempt {
-                    started_at,
-                    ..attempt
-                });
-            }
-            Some(_) => {}
-            None => {
-                self.begin();
-            }
+        if self.status.attempt.is_none() {
+            self.begin();
         }
         self.take_boot(fresh);
         prepare::add_key(&self.ctx, host, self.record(Step::KeyAdded))

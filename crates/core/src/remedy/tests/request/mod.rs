@@ -1,0 +1,8 @@
+//! Specification §4.2: requests, in the town with the real power decision beneath.
+
+pub(super) mod desk;
+
+mod cancel;
+mod flow;
+mod retry;
+mod upstream;

@@ -1,0 +1,1 @@
+//! Upstream's cases, by their names. Source: `facts/fencing.md` §6.5, §6.6.
