@@ -216,7 +216,7 @@ impl<'a> Affairs<'a> {
 }
 
 /// The record on a host, whoever's remediation it is of.
-pub(super) fn record_on(host: &Host) -> Option<Record> {
+pub fn record_on(host: &Host) -> Option<Record> {
     let text = host.annotations.get(RECORD)?;
     serde_json::from_str(text).ok()
 }

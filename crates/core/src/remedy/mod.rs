@@ -44,6 +44,7 @@ pub use clear::{Cleared, Release};
 pub use config::Config;
 pub use decide::decide;
 pub use key::{Key, KeyOwner, MACHINE_KEY, REQUEST_PREFIX};
+pub use link::record_on;
 pub use machine::{InfraMachine, InfraRef, Machine, MachineApi, MachineName, ObjectName};
 pub use record::{Backup, Record, Stamp, Step, Taint};
 pub use request::{Attempt, PowerRequest, ProofNote, RequestStatus, Strategy, StrategyType};
