@@ -1,0 +1,317 @@
+//! Planned reboots and forced ones know of each other, and others know of ours: the same functions run
+//! on the embedded and on the real API server. Source: specification §2.2, §4.4.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+pub mod world;
+
+use std::time::Duration;
+
+use dogwatch_core::lock::Verdict;
+use dogwatch_k8s::lock::{Freed, Taken};
+use jiff::SignedDuration;
+use kube::ResourceExt as _;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use world::{World, control_plane, held};
+
+/// Every case, handed to a macro that makes a test of each.
+macro_rules! every_case {
+    ($test:ident) => {
+        $test! {
+            a_remediation_holds_its_lease_at_once_and_done_again_it_writes_nothing
+            a_lease_is_made_free_and_never_deleted_and_only_as_it_was_seen
+            another_remediation_of_the_same_node_takes_over_and_the_older_one_frees_nothing
+            a_lease_that_somebody_else_holds_is_refused
+            a_nodes_number_makes_no_slot_of_its_lease_and_every_budget_counts_it
+            a_control_plane_node_is_not_fenced_beside_a_planned_reboot_of_another_one
+            no_control_plane_node_reboots_beside_the_remediation_of_another_one
+            a_remediation_that_went_ahead_is_not_given_up_for_one_who_came_later
+            what_crashed_between_its_lease_and_its_look_looks_again
+            others_are_told_while_a_node_reboots_and_no_longer
+            marks_of_others_are_left_alone_and_a_lease_is_taken_once_it_is_over
+            a_dead_leaders_marks_are_taken_off_by_the_next_one
+            a_node_that_does_not_come_back_is_theirs_after_its_timeout
+        }
+    };
+}
+pub(crate) use every_case;
+
+const CP: &str = "control-plane";
+
+pub async fn a_remediation_holds_its_lease_at_once_and_done_again_it_writes_nothing(world: &World) {
+    let first = held(world.take("n1", false, "machine/ns/m").await);
+    assert_eq!(first.subject.as_deref(), Some("machine/ns/m"));
+    let lease = world.remedy_lease("n1").await;
+    let spec = lease.spec.clone().unwrap();
+    assert_eq!(spec.holder_identity.as_deref(), Some("remedy"));
+    let text = &lease.annotations()["dogwatch.dev/holder"];
+    let record: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(
+        record,
+        json!({ "node": world.node_name("n1").as_str(), "subject": "machine/ns/m",
+            "controlPlane": false, "since": "1970-01-01T00:00:00Z" })
+    );
+    assert_eq!(held(world.take("n1", false, "machine/ns/m").await), first);
+    assert_eq!(world.remedy_lease("n1").await, lease);
+    assert_eq!(world.remedy().held().await.unwrap(), [first]);
+}
+
+pub async fn a_lease_is_made_free_and_never_deleted_and_only_as_it_was_seen(world: &World) {
+    let first = held(world.take("n1", false, "node/n1").await);
+    let uid = world.remedy_lease("n1").await.uid();
+    let remedy = world.remedy();
+    assert_eq!(remedy.free(&first).await.unwrap(), Freed::Done);
+    assert_eq!(remedy.held().await.unwrap(), []);
+    let free = world.remedy_lease("n1").await;
+    assert_eq!(free.uid(), uid);
+    let spec = free.spec.clone().unwrap();
+    assert_eq!((spec.holder_identity, spec.acquire_time), (None, None));
+    assert!(!free.annotations().contains_key("dogwatch.dev/holder"));
+
+    let second = held(world.take("n1", false, "node/n1").await);
+    assert_eq!(remedy.free(&first).await.unwrap(), Freed::Changed);
+    assert_eq!(remedy.held().await.unwrap(), [second], "a late duplicate");
+}
+
+pub async fn another_remediation_of_the_same_node_takes_over_and_the_older_one_frees_nothing(
+    world: &World,
+) {
+    let first = held(world.take("n1", false, "machine/ns/m").await);
+    let second = held(world.take("n1", false, "request/ns/r").await);
+    assert_eq!(second.subject.as_deref(), Some("request/ns/r"));
+    assert_eq!(
+        world.remedy().free(&first).await.unwrap(),
+        Freed::Changed,
+        "it is another's by now"
+    );
+    assert_eq!(world.remedy().held().await.unwrap(), [second]);
+}
+
+pub async fn a_lease_that_somebody_else_holds_is_refused(world: &World) {
+    let first = held(world.take("n1", false, "node/n1").await);
+    world.remedy().free(&first).await.unwrap();
+    let params = PatchParams::default();
+    let body = Patch::Merge(json!({ "spec": { "holderIdentity": "somebody" } }));
+    let patched = world.leases().patch(&first.lease, &params, &body).await;
+    let patched = patched.unwrap();
+    let Taken::Refused { by } = world.take("n1", false, "node/n1").await else {
+        panic!("taken from somebody")
+    };
+    assert!(by.contains("somebody"), "{by}");
+    assert_eq!(world.remedy_lease("n1").await, patched);
+    assert_eq!(world.remedy().held().await.unwrap(), []);
+}
+
+pub async fn a_nodes_number_makes_no_slot_of_its_lease_and_every_budget_counts_it(world: &World) {
+    world.make_node("worker-0", &json!({}), None).await;
+    world.make_node("n2", &json!({}), None).await;
+    held(world.take("worker-0", false, "machine/ns/m").await);
+    let lease = world.win("n2", "default").await;
+    let (count, _) = world.count("n2", &lease, "default").await;
+    let name = world.node_name("worker-0");
+    let ours = count.unavailable.iter();
+    let mut ours = ours.filter(|out| out.name == name.as_str());
+    let why = format!("holds dogwatch-remedy-{name}");
+    assert_eq!(ours.next().unwrap().why, why);
+    let slots = world.hand("n2").list_all().await.unwrap();
+    assert_eq!(slots, [lease]);
+}
+
+pub async fn a_control_plane_node_is_not_fenced_beside_a_planned_reboot_of_another_one(
+    world: &World,
+) {
+    for node in ["cp1", "cp2"] {
+        world.make_node(node, &control_plane(), None).await;
+    }
+    // Whatever the group is called: a policy whose selector names the role makes one.
+    for group in [CP, "masters"] {
+        let slot = world.win("cp2", group).await;
+        let Taken::Refused { by } = world.take("cp1", true, "node/cp1").await else {
+            panic!("both are out")
+        };
+        assert!(by.contains(world.node_name("cp2").as_str()), "{by}");
+        assert_eq!(
+            world.remedy().held().await.unwrap(),
+            [],
+            "it waits for none"
+        );
+        // Its own planned reboot is no hindrance.
+        let own = held(world.take("cp2", true, "node/cp2").await);
+        world.remedy().free(&own).await.unwrap();
+        // Nor is it to a worker.
+        let worker = held(world.take("w1", false, "node/w1").await);
+        world.remedy().free(&worker).await.unwrap();
+        let hand = world.hand("cp2");
+        let done = dogwatch_k8s::lock::Leaving::Done { next: Vec::new() };
+        hand.release(&slot, &done).await;
+        let now = held(world.take("cp1", true, "node/cp1").await);
+        world.remedy().free(&now).await.unwrap();
+    }
+}
+
+pub async fn no_control_plane_node_reboots_beside_the_remediation_of_another_one(world: &World) {
+    for node in ["cp1", "cp2"] {
+        world.make_node(node, &control_plane(), None).await;
+    }
+    let remedy = held(world.take("cp1", true, "node/cp1").await);
+    let slot = world.win("cp2", CP).await;
+    // Where even two may be out.
+    let (_, verdict) = world.count("cp2", &slot, CP).await;
+    assert!(matches!(verdict, Verdict::GiveBack { .. }), "{verdict:?}");
+    world.remedy().free(&remedy).await.unwrap();
+    let worker = held(world.take("w1", false, "node/w1").await);
+    let (_, verdict) = world.count("cp2", &slot, CP).await;
+    assert_eq!(verdict, Verdict::Go);
+    world.remedy().free(&worker).await.unwrap();
+}
+
+pub async fn a_remediation_that_went_ahead_is_not_given_up_for_one_who_came_later(world: &World) {
+    for node in ["cp1", "cp2"] {
+        world.make_node(node, &control_plane(), None).await;
+    }
+    let first = held(world.take("cp1", true, "node/cp1").await);
+    // It will count, and give back.
+    world.win("cp2", CP).await;
+    assert_eq!(held(world.take("cp1", true, "node/cp1").await), first);
+}
+
+pub async fn what_crashed_between_its_lease_and_its_look_looks_again(world: &World) {
+    for node in ["cp1", "cp2"] {
+        world.make_node(node, &control_plane(), None).await;
+    }
+    let slot = world.win("cp2", CP).await;
+    let worker = held(world.take("cp1", false, "node/cp1").await);
+    assert_eq!(worker.subject.as_deref(), Some("node/cp1"));
+    // As it was left there: taken, and nobody has looked whether it may be.
+    let Taken::Refused { .. } = world.take("cp1", true, "node/cp1").await else {
+        panic!("both are out")
+    };
+    assert_eq!(world.remedy().held().await.unwrap(), []);
+    let done = dogwatch_k8s::lock::Leaving::Done { next: Vec::new() };
+    world.hand("cp2").release(&slot, &done).await;
+    held(world.take("cp1", true, "node/cp1").await);
+}
+
+async fn is_told(world: &World, short: &str) -> bool {
+    let lease = world.node_lease(short).await;
+    let holder = lease.and_then(|lease| lease.spec?.holder_identity);
+    let skip = world.skip(short).await;
+    holder.as_deref() == Some("dogwatch.dev") && skip.as_deref() == Some("dogwatch.dev")
+}
+
+async fn is_untold(world: &World, short: &str) -> bool {
+    world.node_lease(short).await.is_none() && world.skip(short).await.is_none()
+}
+
+pub async fn others_are_told_while_a_node_reboots_and_no_longer(world: &World) {
+    let uid = world.make_node("n1", &json!({}), Some("draining")).await;
+    world.make_node("n2", &json!({}), None).await;
+    for machine in ["n1", "n2"] {
+        world.make_machine(machine, &json!({})).await;
+    }
+    let leader = world.leader();
+    world.set_phase("n1", Some("rebooting")).await;
+    world
+        .until("others are told", || is_told(world, "n1"))
+        .await;
+    let lease = world.node_lease("n1").await.unwrap();
+    let owner = &lease.owner_references()[0];
+    assert_eq!((owner.kind.as_str(), &owner.uid), ("Node", &uid));
+    let spec = lease.spec.unwrap();
+    let length = SignedDuration::from_secs(spec.lease_duration_seconds.unwrap().into());
+    let ends = spec.renew_time.unwrap().0 + length;
+    let left = Duration::try_from(ends.duration_since(world.clock.now().wall)).unwrap();
+    let timeout = world.flags.reboot_timeout;
+    assert!(
+        left <= timeout + Duration::from_secs(30) && left > timeout / 2,
+        "{left:?}"
+    );
+    assert!(is_untold(world, "n2").await, "it does not reboot");
+    let page = leader.metrics.render();
+    assert!(page.contains("dogwatch_handshake_nodes 1"), "{page}");
+    // Ready since: it has come back.
+    world.set_phase("n1", Some("returning")).await;
+    world
+        .until("nobody is kept off it", || is_untold(world, "n1"))
+        .await;
+}
+
+pub async fn marks_of_others_are_left_alone_and_a_lease_is_taken_once_it_is_over(world: &World) {
+    for node in ["n1", "n2"] {
+        world.make_node(node, &json!({}), Some("rebooting")).await;
+    }
+    let theirs = json!({ "cluster.x-k8s.io/skip-remediation": "maintenance" });
+    world.make_machine("n1", &theirs).await;
+    world.make_machine("n2", &json!({})).await;
+    let now = world.clock.now().wall;
+    let hour = SignedDuration::from_hours(1);
+    let holder = "node-healthcheck";
+    world.make_node_lease("n1", holder, now, 3600).await;
+    world.make_node_lease("n2", holder, now - hour, 60).await;
+    let before = world.node_lease("n1").await;
+    let _leader = world.leader();
+    world
+        .until("what is free is marked", || is_told(world, "n2"))
+        .await;
+    let taken = world.node_lease("n2").await.unwrap().spec.unwrap();
+    assert_eq!(taken.lease_transitions, Some(1));
+    for node in ["n1", "n2"] {
+        world.set_phase(node, None).await;
+    }
+    world
+        .until("ours are taken off", || is_untold(world, "n2"))
+        .await;
+    assert_eq!(world.node_lease("n1").await, before);
+    assert_eq!(world.skip("n1").await.as_deref(), Some("maintenance"));
+}
+
+pub async fn a_dead_leaders_marks_are_taken_off_by_the_next_one(world: &World) {
+    for node in ["n1", "n2"] {
+        world.make_node(node, &json!({}), Some("rebooting")).await;
+        world.make_machine(node, &json!({})).await;
+    }
+    let first = world.leader();
+    for node in ["n1", "n2"] {
+        world
+            .until("others are told", || is_told(world, node))
+            .await;
+    }
+    drop(first);
+    world.set_phase("n1", None).await;
+    let second = world.leader();
+    world
+        .until("what is over is taken off", || is_untold(world, "n1"))
+        .await;
+    assert!(is_told(world, "n2").await, "it reboots still");
+    drop(second);
+    // Its Node is gone meanwhile, and its record with it.
+    let name = world.node_name("n2");
+    let (nodes, params) = (world.nodes(), DeleteParams::default());
+    nodes.delete(name.as_str(), &params).await.unwrap();
+    let _third = world.leader();
+    world.until("whoever led", || is_untold(world, "n2")).await;
+}
+
+pub async fn a_node_that_does_not_come_back_is_theirs_after_its_timeout(world: &World) {
+    let world = &World {
+        client: world.client.clone(),
+        leading: world.leading.clone(),
+        home: world.home.clone(),
+        clock: world.clock.clone(),
+        flags: dogwatch_core::reboot::Config {
+            reboot_timeout: Duration::from_secs(1),
+            ..world.flags.clone()
+        },
+    };
+    world.make_node("n1", &json!({}), Some("rebooting")).await;
+    world.make_machine("n1", &json!({})).await;
+    let _leader = world.leader();
+    world
+        .until("others are told", || is_told(world, "n1"))
+        .await;
+    world
+        .until("and then it is failed", || is_untold(world, "n1"))
+        .await;
+}

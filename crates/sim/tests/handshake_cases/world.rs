@@ -1,0 +1,346 @@
+//! A cluster whose nodes are rebooted as planned and by force, and leaders that tell others of it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use dogwatch_controller::board::Board;
+use dogwatch_controller::cluster::Cluster;
+use dogwatch_controller::leader::Leadership;
+use dogwatch_controller::metrics::Metrics;
+use dogwatch_controller::{Context, Stop, Stopper, handshake};
+use dogwatch_core::Now;
+use dogwatch_core::leader::Term;
+use dogwatch_core::lock::{self, Budget, Count, HolderId, LeaseSeen, LockRecord, Verdict};
+use dogwatch_core::name::{GroupName, NodeName, RunId};
+use dogwatch_core::policy::Policies;
+use dogwatch_core::reboot::Config;
+use dogwatch_k8s::cluster::ClusterWatch;
+use dogwatch_k8s::lock::{BidOutcome, LockClient, RemedyHeld, RemedyLease, Taken};
+use dogwatch_process::clock::Clock;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+const PATIENCE: Duration = Duration::from_mins(1);
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// One server, and a namespace of Dogwatch's.
+pub struct World {
+    pub client: Client,
+    /// What leaders reach the API server with.
+    pub leading: Client,
+    /// Dogwatch's namespace; what every name of this test begins with.
+    pub home: String,
+    pub flags: Config,
+    pub clock: Clock,
+}
+
+/// A process that leads, until it is dropped: killed.
+pub struct Leader {
+    tasks: Vec<JoinHandle<()>>,
+    pub metrics: Metrics,
+    _told: (watch::Sender<Option<Term>>, Stopper),
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl World {
+    pub async fn on(client: Client, clock: Clock, reboot_timeout: Duration) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let home = format!("handshake-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let flags = Config {
+            reboot_timeout,
+            ..Config::default()
+        };
+        let world = Self {
+            leading: client.clone(),
+            client,
+            home,
+            flags,
+            clock,
+        };
+        world.make_namespace(&world.home).await;
+        world
+    }
+
+    /// Those who listen: medik8s' namespace, and the kind of Cluster API's Machines.
+    pub async fn with_listeners(self) -> Self {
+        self.make_namespace("medik8s-leases").await;
+        let kinds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let kind = dogwatch_testbed::fixtures::cluster_api_machines();
+        let kind: CustomResourceDefinition = serde_json::from_value(kind).unwrap();
+        // Another case of this server was first.
+        let _ = kinds.create(&PostParams::default(), &kind).await;
+        self.until("the kind is served", || async {
+            let machines = self.machines().list(&ListParams::default()).await;
+            machines.is_ok()
+        })
+        .await;
+        self
+    }
+
+    async fn make_namespace(&self, name: &str) {
+        let object = serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap();
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        // Another case of this server was first.
+        let _ = namespaces.create(&PostParams::default(), &object).await;
+        assert!(namespaces.get_opt(name).await.unwrap().is_some());
+    }
+
+    /// A process that leads from now on and has seen nothing yet.
+    pub fn leader(&self) -> Leader {
+        let (terms, leadership) = Leadership::new(self.clock.clone());
+        let until = Now {
+            wall: Timestamp::MAX,
+            mono: Duration::from_hours(100_000),
+        };
+        terms.send_replace(Some(Term { number: 1, until }));
+        let (showing, cluster) = Cluster::new();
+        let (stopper, stop) = Stop::new();
+        let metrics = Metrics::default();
+        let context = Context {
+            client: self.leading.clone(),
+            namespace: self.home.clone(),
+            clock: self.clock.clone(),
+            flags: self.flags.clone(),
+            process: "test".into(),
+            leadership,
+            cluster,
+            board: Board::new(metrics.clone()),
+            metrics: metrics.clone(),
+            stop,
+        };
+        // The cluster's one view is not what is under test: its rights are proved elsewhere.
+        let watches = ClusterWatch::new(self.client.clone(), &self.home, || 0.5);
+        Leader {
+            tasks: vec![
+                tokio::spawn(showing.run(watches)),
+                tokio::spawn(handshake::run(context)),
+            ],
+            metrics,
+            _told: (terms, stopper),
+        }
+    }
+
+    pub fn node_name(&self, short: &str) -> NodeName {
+        NodeName::new(format!("{}-{short}", self.home)).unwrap()
+    }
+
+    /// A Node in this phase of a planned reboot, Ready.
+    pub async fn make_node(&self, short: &str, labels: &Value, phase: Option<&str>) -> String {
+        let name = self.node_name(short);
+        let record = phase.map(|phase| record(phase).to_string());
+        let node = json!({ "metadata": { "name": name.as_str(), "labels": labels,
+            "annotations": { "dogwatch.dev/reboot": record } } });
+        let node: Node = serde_json::from_value(without_nulls(node)).unwrap();
+        let node = self.nodes().create(&PostParams::default(), &node).await;
+        let ready = json!({ "status": { "conditions": [{ "type": "Ready", "status": "True",
+            "reason": "Test", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "lastHeartbeatTime": "2026-01-01T00:00:00Z" }] } });
+        let (params, patch) = (PatchParams::default(), Patch::Merge(ready));
+        let nodes = self.nodes();
+        let written = nodes.patch_status(name.as_str(), &params, &patch);
+        written.await.unwrap();
+        node.unwrap().uid().unwrap()
+    }
+
+    /// Its coordinator writes this phase, or takes the record away.
+    pub async fn set_phase(&self, short: &str, phase: Option<&str>) {
+        let record = phase.map(|phase| record(phase).to_string());
+        let body = json!({ "metadata": { "annotations": { "dogwatch.dev/reboot": record } } });
+        let name = self.node_name(short);
+        let (params, patch) = (PatchParams::default(), Patch::Merge(body));
+        self.nodes()
+            .patch(name.as_str(), &params, &patch)
+            .await
+            .unwrap();
+    }
+
+    /// A Machine whose Node this is.
+    pub async fn make_machine(&self, short: &str, annotations: &Value) {
+        let machine = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+            "metadata": { "name": short, "namespace": self.home, "annotations": annotations },
+            "spec": {
+                "clusterName": "test",
+                "bootstrap": { "dataSecretName": "none" },
+                "infrastructureRef": { "apiGroup": "infrastructure.cluster.x-k8s.io",
+                    "kind": "Metal3Machine", "name": short },
+            },
+        });
+        let machine: DynamicObject = serde_json::from_value(machine).unwrap();
+        let params = PostParams::default();
+        self.machines().create(&params, &machine).await.unwrap();
+        let name = self.node_name(short);
+        let status = json!({ "status": { "nodeRef": { "name": name.as_str() } } });
+        let (params, patch) = (PatchParams::default(), Patch::Merge(status));
+        self.machines()
+            .patch_status(short, &params, &patch)
+            .await
+            .unwrap();
+    }
+
+    /// Annotation `cluster.x-k8s.io/skip-remediation` of a Machine.
+    pub async fn skip(&self, short: &str) -> Option<String> {
+        let machine = self.machines().get(short).await.unwrap();
+        let key = "cluster.x-k8s.io/skip-remediation";
+        machine.annotations().get(key).cloned()
+    }
+
+    /// medik8s' Lease of a node.
+    pub async fn node_lease(&self, short: &str) -> Option<Lease> {
+        let name = format!("node-{}", self.node_name(short));
+        self.node_leases().get_opt(&name).await.unwrap()
+    }
+
+    pub async fn make_node_lease(
+        &self,
+        short: &str,
+        holder: &str,
+        renewed: Timestamp,
+        seconds: i64,
+    ) {
+        let name = format!("node-{}", self.node_name(short));
+        let lease = json!({ "metadata": { "name": name }, "spec": { "holderIdentity": holder,
+            "leaseDurationSeconds": seconds, "renewTime": format!("{renewed:.6}") } });
+        let lease: Lease = serde_json::from_value(lease).unwrap();
+        let params = PostParams::default();
+        self.node_leases().create(&params, &lease).await.unwrap();
+    }
+
+    pub fn node_leases(&self) -> Api<Lease> {
+        Api::namespaced(self.client.clone(), "medik8s-leases")
+    }
+
+    fn machines(&self) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta2", "Machine");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "machines");
+        Api::namespaced_with(self.client.clone(), &self.home, &resource)
+    }
+
+    pub fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    pub fn leases(&self) -> Api<Lease> {
+        Api::namespaced(self.client.clone(), &self.home)
+    }
+
+    /// The remediator's hand.
+    pub fn remedy(&self) -> RemedyLease {
+        RemedyLease::new(self.leading.clone(), &self.home)
+    }
+
+    pub async fn take(&self, short: &str, control_plane: bool, subject: &str) -> Taken {
+        let name = self.node_name(short);
+        let now = Timestamp::UNIX_EPOCH;
+        let remedy = self.remedy();
+        let taken = remedy.take(&name, control_plane, subject, now);
+        taken.await.unwrap()
+    }
+
+    pub async fn remedy_lease(&self, short: &str) -> Lease {
+        let name = format!("dogwatch-remedy-{}", self.node_name(short));
+        self.leases().get(&name).await.unwrap()
+    }
+
+    /// This node's coordinator.
+    pub fn hand(&self, short: &str) -> LockClient {
+        let holder = HolderId::node(&self.node_name(short));
+        LockClient::new(self.client.clone(), &self.home, holder)
+    }
+
+    /// It wins a slot of this group.
+    pub async fn win(&self, short: &str, group: &str) -> LeaseSeen {
+        let (hand, group) = (self.hand(short), GroupName::new(group).unwrap());
+        hand.ensure(&group, 1, &[]).await.unwrap();
+        let free = hand.list(&group).await.unwrap().remove(0);
+        let record = LockRecord {
+            node: Some(self.node_name(short)),
+            node_uid: None,
+            boot_id: None,
+            group,
+            max: 2,
+            since: Timestamp::UNIX_EPOCH,
+            runs: vec![RunId::new("coordinator/a").unwrap()],
+        };
+        let BidOutcome::Won(lease) = hand.bid(&free, &record).await else {
+            panic!("{free:?}")
+        };
+        *lease
+    }
+
+    /// Who is out by its count, and whether it may go ahead where two may be out.
+    pub async fn count(&self, short: &str, lease: &LeaseSeen, group: &str) -> (Count, Verdict) {
+        let (hand, group) = (self.hand(short), GroupName::new(group).unwrap());
+        let policies = Policies::Known(Vec::new());
+        let reads = hand.count_reads(lease, &group, &policies).await.unwrap();
+        let count = lock::count(&reads, hand.holder());
+        let verdict = lock::verdict(Budget { max: 2 }, &count, lease, Duration::MAX);
+        (count, verdict)
+    }
+
+    pub async fn until<F: Future<Output = bool>>(&self, what: &str, seen: impl Fn() -> F) {
+        let deadline = Instant::now() + PATIENCE;
+        while !seen().await {
+            assert!(Instant::now() < deadline, "never: {what}");
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Takes the nodes and Machines away, so that no other case's leader finds them.
+    pub async fn end(&self) {
+        let all = self.nodes().list(&ListParams::default()).await.unwrap();
+        for node in all.items {
+            let name = node.name_any();
+            if name.starts_with(&format!("{}-", self.home)) {
+                let gone = self.nodes().delete(&name, &DeleteParams::default()).await;
+                assert!(gone.is_ok(), "{gone:?}");
+            }
+        }
+        let (gone, all) = (DeleteParams::default(), ListParams::default());
+        let _ = self.machines().delete_collection(&gone, &all).await;
+        let _ = self.node_leases().delete_collection(&gone, &all).await;
+    }
+}
+
+pub fn held(taken: Taken) -> RemedyHeld {
+    match taken {
+        Taken::Held(held) => held,
+        Taken::Refused { by } => panic!("refused: {by}"),
+    }
+}
+
+pub fn control_plane() -> Value {
+    json!({ "node-role.kubernetes.io/control-plane": "" })
+}
+
+fn record(phase: &str) -> Value {
+    json!({ "phase": phase, "run": "coordinator/a", "since": "2026-01-01T00:00:00Z",
+        "planned": "2026-01-01T00:00:00Z", "trigger": { "source": "request", "reason": "kernel" },
+        "bootId": "boot-1", "cordonedByUs": true, "lease": "dogwatch-default-0", "attempts": 1 })
+}
+
+fn without_nulls(mut node: Value) -> Value {
+    let annotations = node["metadata"]["annotations"].as_object_mut().unwrap();
+    let kept: BTreeMap<_, _> = std::mem::take(annotations).into_iter().collect();
+    annotations.extend(kept.into_iter().filter(|(_, value)| !value.is_null()));
+    node
+}
