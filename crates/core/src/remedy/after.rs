@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::case::{Action, Decision};
 use super::context::Context;
-use super::reason;
 use super::record::{Record, Step};
+use super::{reason, restore};
 use crate::decision::because;
 use crate::power::PowerNow;
 use crate::reboot::NodeSeen;
@@ -24,6 +24,10 @@ pub(super) fn coming_back(ctx: &Context<'_>) -> Decision {
         return because(reason::WITHDRAWN, text);
     }
     if is_back(ctx.case.node.as_deref(), record) {
+        if restore::is_due(ctx) {
+            let text = "the Node is Ready, with another boot; what was on the old one comes back";
+            return because(reason::RESTORING, text);
+        }
         return because(reason::REMEDIATED, "the Node is Ready, with another boot");
     }
     if ctx.power() == PowerNow::On {
@@ -87,7 +91,7 @@ fn next_record(ctx: &Context<'_>) -> Option<Record> {
     if ctx.power() == PowerNow::On {
         next.push(ctx.stamp(Step::PoweredOn));
     }
-    if is_back(ctx.case.node.as_deref(), record) {
+    if is_back(ctx.case.node.as_deref(), record) && !restore::is_due(ctx) {
         next.push(ctx.stamp(Step::NodeReady));
     }
     (next != *record).then_some(next)

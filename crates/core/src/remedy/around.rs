@@ -5,6 +5,7 @@ use super::reason;
 use crate::name::NodeName;
 use crate::policy::Policies;
 use crate::power::HostName;
+use crate::reboot::RebootsWatched;
 
 /// What the guards look at.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -16,6 +17,8 @@ pub struct Around {
     pub control_plane_lock: Option<String>,
     /// The cluster's RebootPolicies: whose `rebootTimeout` goes before the flag's.
     pub policies: Policies,
+    /// Since when each node that reboots as planned is where it is.
+    pub reboots: RebootsWatched,
 }
 
 /// One who is fenced, or about to be.

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::case::{Action, Decision};
 use super::context::Context;
+use super::key::KeyOwner;
 use super::link::BACKUP;
 use super::reason;
 use super::record::Backup;
@@ -80,6 +81,9 @@ pub(super) fn clear(ctx: &Context<'_>, how: StrategyType) -> Result<Cleared, Dec
     if let Some(trouble) = ctx.trouble() {
         return Err(trouble);
     }
+    if ctx.case.key == KeyOwner::Unnamed {
+        return Err(foreign(ctx));
+    }
     let proof = ctx.proof().ok_or_else(|| unproved(ctx))?;
     if has_moved(ctx, proof) {
         return Err(alive(ctx, proof));
@@ -103,6 +107,15 @@ pub(super) fn clear(ctx: &Context<'_>, how: StrategyType) -> Result<Cleared, Dec
         proof: proof.clone(),
         until: Context::until(fresh),
     })
+}
+
+/// The table looks at the key only; but of one that is not ours nobody knows for whom it was put there.
+fn foreign(ctx: &Context<'_>) -> Decision {
+    let text = format!(
+        "annotation {} of the host has a value that is not ours, so that nothing is released on it; remove it, and ours is put there",
+        ctx.case.key.key()
+    );
+    ctx.refuse((reason::FOREIGN_KEY, text))
 }
 
 /// The host is off, and nobody knows whether by our doing.

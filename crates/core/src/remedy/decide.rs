@@ -13,8 +13,8 @@ use crate::decision::{Event, Severity, because};
 
 /// What to do about one case. Pure: the same input, the same answer.
 ///
-/// Actions are performed in order until one fails. [`Known::decided`] is called afterwards, and
-/// [`Around::admit`] before the next case is decided; the oldest need comes first.
+/// Actions are performed in order until one fails; then [`Known::failed`] is called. [`Known::decided`] is called
+/// after each decision, and [`Around::admit`] before the next case is decided; the oldest need comes first.
 pub fn decide(case: &Case, known: &Known, around: &Around, config: &Config, now: Now) -> Decision {
     let ctx = Context {
         case,

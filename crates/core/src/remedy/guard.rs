@@ -11,9 +11,8 @@ use super::context::Context;
 use super::reason;
 use super::record::{Record, Step};
 use crate::decision::{Severity, because};
-use crate::policy;
 use crate::power::{Host, HostName, is_obeyed, requests};
-use crate::reboot::Phase;
+use crate::reboot::is_rebooting_until;
 
 /// Why no key is added now.
 pub(super) struct Refusal {
@@ -89,20 +88,15 @@ fn paused(ctx: &Context<'_>) -> Option<Refusal> {
 /// A node that reboots as planned is not failed before its time is up.
 fn planned(ctx: &Context<'_>) -> Option<Refusal> {
     let node = ctx.case.node.as_ref()?;
-    let record = node.record.get()?;
-    if record.phase != Phase::Rebooting {
-        return None;
-    }
-    let rule = policy::rule(&ctx.around.policies, &node.labels, &ctx.config.reboot);
-    let timeout = rule.config.reboot_timeout;
-    let until = after(ctx, reason::PLANNED_REBOOT, record.since, timeout)?;
+    let around = ctx.around;
+    let watched = around.reboots.since(&node.name);
+    let since = watched.unwrap_or_else(|| ctx.stood(reason::PLANNED_REBOOT));
+    let until = is_rebooting_until(node, &around.policies, &ctx.config.reboot, since)?;
     let text = format!(
-        "node {} reboots as planned since {}; it is given {}",
-        node.name,
-        record.since,
-        crate::duration::format(timeout)
+        "node {} reboots as planned, and is given until its rebootTimeout",
+        node.name
     );
-    Some(Refusal::new(reason::PLANNED_REBOOT, text).until(until))
+    (ctx.now.mono < until).then(|| Refusal::new(reason::PLANNED_REBOOT, text).until(until))
 }
 
 /// A host is left alone after a remediation; and while one is coming back it is not cut off again: health

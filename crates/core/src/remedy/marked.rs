@@ -156,7 +156,7 @@ fn called_off(ctx: &Context<'_>, power: PowerNow) -> Decision {
         return ctx.trouble().expect("it is there");
     }
     let reason = match power {
-        PowerNow::On | PowerNow::Off => reason::WITHDRAWN,
+        PowerNow::On | PowerNow::Off => reason::POWERING_OFF,
         PowerNow::Unknown => reason::POWER_UNKNOWN,
     };
     let text = format!(

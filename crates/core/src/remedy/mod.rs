@@ -35,6 +35,8 @@ mod request;
 mod restore;
 mod seen;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use around::{Around, FencedSeen, Stage};
 pub use beat::{Beat, Beats};

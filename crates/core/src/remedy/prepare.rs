@@ -32,7 +32,7 @@ pub(super) fn prepare<'a>(
         Ok(host) => Ok((fresh, host)),
         Err(Stale::Later(text)) => {
             let until = Context::until(fresh);
-            Err(because(reason::NOTHING_TO_DO, text).wake(until, "what was read to be seen"))
+            Err(because(reason::PREPARING, text).wake(until, "what was read to be seen"))
         }
         Err(Stale::Again(text)) => Err(because(reason::PREPARING, text).look(ctx.look_fresh())),
     }

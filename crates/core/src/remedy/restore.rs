@@ -106,16 +106,25 @@ fn not_in(mut kept: Texts, there: &Texts) -> Texts {
 
 /// What the host keeps goes back on the new Node, whatever else is done for the case.
 pub(super) fn steps(ctx: &Context<'_>, decision: Decision) -> Decision {
-    let Some(kept) = &ctx.case.kept else {
-        return decision;
-    };
-    let is_here = ctx.case.node_name.as_ref().map(|name| name.as_str()) == Some(&kept.backup.node);
-    match kept.node.as_ref().filter(|_| is_here) {
+    match node(ctx) {
         // It will come back.
         None => decision,
-        Some(node) if node.uid == kept.backup.uid => not_deleted(ctx, decision),
-        Some(node) => back(ctx, decision, node, &kept.backup),
+        Some((node, backup)) if node.uid == backup.uid => not_deleted(ctx, decision),
+        Some((node, backup)) => back(ctx, decision, node, backup),
     }
+}
+
+/// The new Node is there, and not what the host keeps for it.
+pub(super) fn is_due(ctx: &Context<'_>) -> bool {
+    node(ctx).is_some_and(|(node, backup)| node.uid != backup.uid)
+}
+
+/// The Node that what is kept belongs to, where it is this case's.
+fn node<'a>(ctx: &Context<'a>) -> Option<(&'a Arc<NodeSeen>, &'a Backup)> {
+    let kept = ctx.case.kept.as_ref()?;
+    let name = ctx.case.node_name.as_ref()?;
+    let node = kept.node.as_ref().filter(|node| node.name == *name)?;
+    Some((node, &kept.backup))
 }
 
 /// The Node was not deleted in the end: nothing has to come back.

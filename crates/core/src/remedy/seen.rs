@@ -67,6 +67,11 @@ impl Known {
         }
     }
 
+    /// A write failed: what it rested on is read anew.
+    pub fn failed(&mut self) {
+        self.fresh = None;
+    }
+
     /// A [`super::Look::Beat`] was asked and answered, or a [`Fresh`] brought one along.
     pub fn beat(&mut self, asked: Duration, answered: Duration, beat: Beat) {
         self.beats = Some(match self.beats.take() {

@@ -1,0 +1,429 @@
+//! What delays a new key, and until when. Source: specification §4.4.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::super::*;
+use super::kit::*;
+use crate::power::tests::world::World as Power;
+use crate::reboot::{NodeSeen, Parsed, Phase};
+
+/// Row 1110, in a world of its own.
+struct Marked {
+    machine: Machine,
+    node: NodeSeen,
+    power: Power,
+    around: Around,
+    config: Config,
+    known: Known,
+}
+
+impl Marked {
+    fn new() -> Self {
+        let mut power = power_of(&host("a"), true);
+        power.run(10);
+        Self {
+            machine: marked("a"),
+            node: node("a"),
+            power,
+            around: Around::default(),
+            config: Config::default(),
+            known: Known::default(),
+        }
+    }
+
+    fn case(&self) -> Case {
+        let host = self.power.seen.host.clone();
+        let world = world([self.machine.clone()], [host], [self.node.clone()]);
+        case_of(&world, "machine/machines/a").unwrap()
+    }
+
+    fn decision(&self) -> Decision {
+        let known = Known {
+            power: Some(power_seen(&self.power)),
+            ..self.known.clone()
+        };
+        let now = self.power.now();
+        decide(&self.case(), &known, &self.around, &self.config, now)
+    }
+
+    /// Why it may not go ahead; `None`: it may.
+    fn refused(&self) -> Option<&'static str> {
+        let decision = self.decision();
+        let reason = decision.because.reason;
+        if reason == reason::PREPARING {
+            assert!(matches!(&decision.actions[0], Action::TakeLease { .. }));
+            return None;
+        }
+        assert_eq!(decision.actions, vec![]);
+        let shown = &decision.report.conditions[0];
+        assert_eq!((&*shown.reason, shown.status.as_str()), (reason, "True"));
+        assert_eq!(decision.report.events.len(), 1);
+        Some(reason)
+    }
+
+    /// In how many seconds it is looked at again.
+    fn wakes_in(&self) -> u64 {
+        let wake = self.decision().wake.unwrap().at;
+        (wake - self.power.now().mono).as_secs()
+    }
+
+    fn ago(&self, seconds: i64) -> Timestamp {
+        self.power.now().wall - SignedDuration::from_secs(seconds)
+    }
+
+    fn record(&mut self, steps: &[(Step, i64)]) {
+        let stamp = |(step, ago): &(Step, i64)| Stamp {
+            step: *step,
+            at: self.ago(*ago),
+        };
+        let record = Record {
+            subject: "machine/machines/a".into(),
+            uid: "uid-a".into(),
+            node: None,
+            node_uid: None,
+            boot_id: Some("old-boot".into()),
+            attempt: 1,
+            steps: steps.iter().map(stamp).collect(),
+        };
+        let text = serde_json::to_string(&record).unwrap();
+        self.power.annotate("dogwatch.dev/remediation", &text);
+    }
+}
+
+fn fenced(name: &str, stage: Stage) -> FencedSeen {
+    FencedSeen {
+        subject: Subject::Machine(machine_name(name)),
+        host: host_name(name),
+        node: Some(node_name(name)),
+        control_plane: false,
+        answers: true,
+        stage,
+    }
+}
+
+#[test]
+fn a_marked_machine_goes_ahead_when_nothing_is_in_the_way() {
+    assert_eq!(Marked::new().refused(), None);
+}
+
+#[test]
+fn no_more_than_max_fenced_hosts_are_switched_off_at_once() {
+    let mut it = Marked::new();
+    for (held, says) in [(4, None), (5, Some(reason::TOO_MANY_FENCED))] {
+        it.around.fenced = (0..held)
+            .map(|at| fenced(&format!("x{at}"), Stage::HeldOff))
+            .collect();
+        assert_eq!(it.refused(), says, "{held}");
+    }
+    let message = it.decision().because.message;
+    assert!(message.contains("5 hosts") && message.contains("--max-fenced is 5"));
+    it.config.max_fenced = 6;
+    assert_eq!(it.refused(), None);
+}
+
+#[test]
+fn a_host_whose_bmc_does_not_answer_and_one_that_comes_back_count_in_no_cap() {
+    let mut it = Marked::new();
+    it.config.max_fenced = 1;
+    let hung = FencedSeen {
+        answers: false,
+        ..fenced("x", Stage::HeldOff)
+    };
+    it.around.fenced = vec![hung, fenced("y", Stage::Returning)];
+    assert_eq!(it.refused(), None);
+    it.around.fenced.push(fenced("z", Stage::Admitted));
+    assert_eq!(it.refused(), Some(reason::TOO_MANY_FENCED));
+}
+
+#[test]
+fn a_host_counts_once_however_many_hold_it_off_and_never_against_itself() {
+    let mut it = Marked::new();
+    it.config.max_fenced = 2;
+    let twice = FencedSeen {
+        subject: Subject::Request(ObjectName::new("r", "r")),
+        ..fenced("x", Stage::HeldOff)
+    };
+    it.around.fenced = vec![fenced("x", Stage::HeldOff), twice];
+    assert_eq!(it.refused(), None);
+    it.config.max_fenced = 1;
+    assert_eq!(it.refused(), Some(reason::TOO_MANY_FENCED));
+    // It is off already, for somebody else: one more key switches nothing off.
+    it.around.fenced.push(FencedSeen {
+        subject: Subject::Request(ObjectName::new("r", "s")),
+        ..fenced("a", Stage::HeldOff)
+    });
+    assert_eq!(it.refused(), None);
+}
+
+#[test]
+fn in_one_pass_no_more_are_let_go_than_the_cap_allows() {
+    let names: Vec<String> = (0..9).map(|at| format!("m{at}")).collect();
+    let machines = names.iter().map(|name| marked(name));
+    let hosts = names.iter().map(|name| host(name));
+    let nodes = names.iter().map(|name| node(name));
+    let world = world(machines, hosts, nodes);
+    let cases = cases(&world);
+    let config = Config::default();
+    let power = Marked::new().power;
+    let known = Known {
+        power: Some(power_seen(&power)),
+        ..Known::default()
+    };
+    let mut around = Around::of(&cases, |_| true);
+    let mut admitted = 0;
+    for case in &cases {
+        let decision = decide(case, &known, &around, &config, power.now());
+        around.admit(case, &decision, true);
+        admitted += usize::from(!decision.actions.is_empty());
+    }
+    assert_eq!((cases.len(), admitted), (9, 5));
+}
+
+#[test]
+fn of_two_that_are_ready_under_a_cap_of_one_the_first_goes_and_neither_waits_for_ever() {
+    let fenced = |name: &str| NodeSeen {
+        fenced: true,
+        ..node(name)
+    };
+    let mut world = world(
+        [marked("a"), marked("b")],
+        [host("a"), host("b")],
+        [fenced("a"), fenced("b")],
+    );
+    for name in ["a", "b"] {
+        let resource_version = "1".into();
+        let lease = RemedyLease { resource_version };
+        world.leases.insert(node_name(name), lease);
+    }
+    let cases = cases(&world);
+    let power = Marked::new().power;
+    let known = Known {
+        power: Some(power_seen(&power)),
+        ..Known::default()
+    };
+    let config = Config {
+        max_fenced: 1,
+        ..Config::default()
+    };
+    let around = Around::of(&cases, |_| true);
+    let reasons = cases.iter().map(|case| {
+        let decision = decide(case, &known, &around, &config, power.now());
+        decision.because.reason
+    });
+    let reasons: Vec<_> = reasons.collect();
+    assert_eq!(reasons, [reason::PREPARING, reason::TOO_MANY_FENCED]);
+}
+
+#[test]
+fn one_control_plane_host_at_a_time_until_it_is_back() {
+    let mut it = Marked::new();
+    for stage in [
+        Stage::Preparing,
+        Stage::Admitted,
+        Stage::HeldOff,
+        Stage::Returning,
+    ] {
+        let other = FencedSeen {
+            control_plane: true,
+            ..fenced("x", stage)
+        };
+        it.around.fenced = vec![other];
+        it.machine.control_plane = true;
+        assert_eq!(it.refused(), Some(reason::CONTROL_PLANE_ONE_BY_ONE));
+        assert!(it.decision().because.message.contains("machines/h-x"));
+        it.machine.control_plane = false;
+        assert_eq!(it.refused(), None, "a worker waits for nobody");
+    }
+    // The Node's role says it as well.
+    let role = "node-role.kubernetes.io/control-plane";
+    it.node.labels.insert(role.into(), String::new());
+    assert_eq!(it.refused(), Some(reason::CONTROL_PLANE_ONE_BY_ONE));
+}
+
+#[test]
+fn a_planned_reboot_of_another_control_plane_node_goes_first() {
+    let mut it = Marked::new();
+    it.machine.control_plane = true;
+    it.around.control_plane_lock = Some("n-x".into());
+    assert_eq!(it.refused(), Some(reason::CONTROL_PLANE_ONE_BY_ONE));
+    // Its own lock is no reason: it may have died while it was out.
+    it.around.control_plane_lock = Some("n-a".into());
+    assert_eq!(it.refused(), None);
+}
+
+#[test]
+fn a_host_is_left_alone_for_the_cooldown_after_a_remediation() {
+    let mut it = Marked::new();
+    it.record(&[(Step::KeyAdded, 900), (Step::NodeReady, 299)]);
+    assert_eq!(it.refused(), Some(reason::COOLING_DOWN));
+    assert_eq!(it.wakes_in(), 1);
+    it.record(&[(Step::KeyAdded, 900), (Step::NodeReady, 300)]);
+    assert_eq!(it.refused(), None);
+}
+
+#[test]
+fn a_health_check_that_marks_again_while_the_host_comes_back_switches_nothing_off() {
+    let mut it = Marked::new();
+    it.record(&[
+        (Step::KeyAdded, 900),
+        (Step::KeyRemoved, 700),
+        (Step::PoweredOn, 599),
+    ]);
+    assert_eq!(it.refused(), Some(reason::COOLING_DOWN));
+    it.record(&[
+        (Step::KeyAdded, 900),
+        (Step::KeyRemoved, 700),
+        (Step::PoweredOn, 600),
+    ]);
+    assert_eq!(it.refused(), None, "it did not come back");
+}
+
+#[test]
+fn a_cooldown_that_another_clock_wrote_ends_all_the_same() {
+    let mut it = Marked::new();
+    it.record(&[(Step::NodeReady, -86_400)]);
+    assert_eq!(it.refused(), Some(reason::COOLING_DOWN));
+    assert_eq!(it.wakes_in(), 300);
+    let since = it.power.now().mono.saturating_sub(Duration::from_mins(5));
+    it.known.since = Some((reason::COOLING_DOWN, since));
+    it.power.run(300);
+    it.known.since = Some((reason::COOLING_DOWN, since));
+    assert_eq!(it.refused(), None);
+}
+
+#[test]
+fn a_key_that_somebody_took_away_is_put_back_at_once() {
+    let mut it = Marked::new();
+    it.record(&[(Step::KeyAdded, 5)]);
+    assert_eq!(it.refused(), None);
+}
+
+#[test]
+fn a_planned_reboot_has_its_time_and_one_that_dies_while_draining_has_none() {
+    let mut it = Marked::new();
+    it.around.policies = crate::policy::Policies::Known(Vec::new());
+    for phase in [Phase::Waiting, Phase::Draining, Phase::Returning] {
+        it.node.record = Parsed::Is(reboot_record(phase, 5));
+        assert_eq!(it.refused(), None, "{phase:?}");
+    }
+    it.node.record = Parsed::Is(reboot_record(Phase::Rebooting, 5));
+    it.around.reboots.saw([&it.node], it.power.now());
+    assert_eq!(it.refused(), Some(reason::PLANNED_REBOOT));
+    it.power.run(1_799);
+    assert_eq!(it.refused(), Some(reason::PLANNED_REBOOT));
+    it.power.run(1);
+    assert_eq!(it.refused(), None);
+}
+
+#[test]
+fn a_machine_that_is_paused_is_begun_nothing_with() {
+    let mut it = Marked::new();
+    it.machine.paused = true;
+    assert_eq!(it.refused(), Some(reason::PAUSED));
+}
+
+#[test]
+fn a_host_that_would_not_obey_the_key_gets_none() {
+    let mut it = Marked::new();
+    it.power.seen.host.status.provisioning = Some("deprovisioning".into());
+    assert_eq!(it.refused(), Some(reason::HOST_NOT_PROVISIONED));
+    let message = it.decision().because.message;
+    assert!(message.contains("deprovisioning"), "{message}");
+}
+
+#[test]
+fn guards_delay_new_keys_only() {
+    // Row 1101 and row 1001 in the worst of worlds.
+    let owner = KeyOwner::Machine("uid-a".into());
+    let mut power = power_of(&keyed(host("a"), &owner), true);
+    power.until_confirmed();
+    power.run(7);
+    let mut it = Marked::new();
+    it.power = power;
+    it.machine.paused = true;
+    it.machine.control_plane = true;
+    it.config.max_fenced = 0;
+    it.around.control_plane_lock = Some("n-x".into());
+    it.around.fenced = vec![FencedSeen {
+        control_plane: true,
+        ..fenced("x", Stage::HeldOff)
+    }];
+    assert_eq!(it.decision().because.reason, reason::PROVING_OFF);
+    it.machine.need = None;
+    let decision = it.decision();
+    assert!(matches!(&decision.actions[..], [Action::RemoveKey { .. }]));
+}
+
+#[test]
+fn a_key_comes_only_after_lease_mark_and_fresh_reads_that_agree() {
+    let mut it = Marked::new();
+    it.node.fenced = true;
+    let host = it.power.seen.host.clone();
+    let mut world = world([it.machine.clone()], [host], [it.node.clone()]);
+    let resource_version = "1".into();
+    let lease = RemedyLease { resource_version };
+    world.leases.insert(node_name("a"), lease);
+    let case = case_of(&world, "machine/machines/a").unwrap();
+    let now = it.power.now();
+    let beat = beat(case.node.as_ref(), 5);
+    let good = fresh(&world, &case, &beat, now.mono - Duration::from_secs(4));
+    let act = |case: &Case, fresh: Option<Fresh>| {
+        let known = Known {
+            power: Some(power_seen(&it.power)),
+            fresh,
+            ..Known::default()
+        };
+        let decision = decide(case, &known, &it.around, &it.config, now);
+        decision.actions
+    };
+    let actions = act(&case, Some(good.clone()));
+    let [Action::AddKey { host, key, record }] = &actions[..] else {
+        panic!("{actions:?}");
+    };
+    assert_eq!((&host.uid, key), (&host.uid, &case.key));
+    assert_eq!(record.at(Step::KeyAdded), Some(now.wall));
+    assert_eq!(record.node_uid.as_deref(), Some("uid-n-a"));
+    assert_eq!(record.boot_id.as_deref(), Some("old-boot"));
+
+    let unleased = Case {
+        leased: false,
+        ..case.clone()
+    };
+    let only = act(&unleased, Some(good.clone()));
+    assert!(matches!(&only[..], [Action::TakeLease { .. }]));
+
+    let mut unmarked = case.clone();
+    Arc::make_mut(unmarked.node.as_mut().unwrap()).fenced = false;
+    let only = act(&unmarked, Some(good.clone()));
+    assert!(matches!(&only[..], [Action::MarkNode { .. }]));
+
+    type Breaks = fn(&mut Fresh);
+    let breaks: [(&str, Breaks); 8] = [
+        ("too old", |fresh| fresh.taken -= Duration::from_secs(1)),
+        ("the need is gone", |fresh| fresh.needs = false),
+        ("the host is gone", |fresh| fresh.host = None),
+        ("the host was replaced", |fresh| {
+            Arc::make_mut(fresh.host.as_mut().unwrap()).uid = "other".into();
+        }),
+        ("the key is there", |fresh| {
+            let host = Arc::make_mut(fresh.host.as_mut().unwrap());
+            host.annotations.insert(MACHINE_KEY.into(), String::new());
+        }),
+        ("the Node is gone", |fresh| fresh.node = None),
+        ("the Node was replaced", |fresh| {
+            Arc::make_mut(fresh.node.as_mut().unwrap()).uid = "other".into();
+        }),
+        ("the mark is gone", |fresh| {
+            Arc::make_mut(fresh.node.as_mut().unwrap()).fenced = false;
+        }),
+    ];
+    assert_eq!(act(&case, None), vec![]);
+    for (what, breaks) in breaks {
+        let mut fresh = good.clone();
+        breaks(&mut fresh);
+        assert_eq!(act(&case, Some(fresh)), vec![], "{what}");
+    }
+}

@@ -1,0 +1,12 @@
+//! Specification §4.1, §4.2 and §4.4: the table row by row, the links, the clearance, the guards, upstream's
+//! own script, requests, and a model of everything with the real power decision beneath.
+
+mod clear;
+mod guards;
+mod kit;
+mod links;
+mod request;
+mod restore;
+mod script;
+mod table;
+mod town;

@@ -1,0 +1,481 @@
+//! A town of machines: hosts with BMCs and the real power decision, kubelets, Nodes, and a shell around the
+//! remediator's decision, in a time of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::*;
+use super::kit::*;
+use crate::Now;
+use crate::name::{BootId, NodeName};
+use crate::power::tests::world::World as Power;
+use crate::power::{Host, HostName};
+use crate::reboot::NodeSeen;
+
+/// How long a machine takes from power-on until its kubelet registers, in milliseconds.
+const BOOT: u64 = 60_000;
+const BEAT: u64 = 10_000;
+/// A Node without beats is not Ready after that.
+const GRACE: u64 = 40_000;
+
+/// One machine, its host, and its kubelet.
+pub(super) struct Site {
+    pub(super) name: String,
+    pub(super) power: Power,
+    /// The kubelet reaches the API server. Its processes write to their volumes all the same.
+    pub(super) is_connected: bool,
+    pub(super) boots: u32,
+    /// When the kubelet of this boot registers; `None`: the machine is off.
+    registers_at: Option<u64>,
+    last_beat: u64,
+}
+
+/// A Node as a whole.
+#[derive(Debug, Clone)]
+pub(super) struct Object {
+    pub(super) seen: NodeSeen,
+    pub(super) annotations: BTreeMap<String, String>,
+    pub(super) taints: Vec<Taint>,
+}
+
+pub(super) struct Town {
+    pub(super) config: Config,
+    pub(super) sites: Vec<Site>,
+    pub(super) machines: BTreeMap<MachineName, Machine>,
+    pub(super) nodes: BTreeMap<NodeName, Object>,
+    pub(super) leases: BTreeSet<NodeName>,
+    pub(super) known: BTreeMap<Subject, Known>,
+    /// The shell's steps so far; it dies before the one named.
+    pub(super) steps: u32,
+    pub(super) dies_at: Option<u32>,
+    /// What was written, in order: `AddKey h-a`.
+    pub(super) written: Vec<String>,
+    /// Each reason that was decided, once in a run of sameness.
+    pub(super) reasons: Vec<(Subject, &'static str)>,
+    pub(super) events: BTreeSet<String>,
+    pub(super) desk: super::request::desk::Desk,
+    uids: u32,
+    version: u64,
+    is_dead: bool,
+}
+
+impl Town {
+    /// Machines with these names, each on its host, with its Node.
+    pub(super) fn new(names: &[&str]) -> Self {
+        let mut town = Self {
+            config: Config::default(),
+            sites: Vec::new(),
+            machines: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            leases: BTreeSet::new(),
+            known: BTreeMap::new(),
+            steps: 0,
+            dies_at: None,
+            written: Vec::new(),
+            reasons: Vec::new(),
+            events: BTreeSet::new(),
+            desk: super::request::desk::Desk::default(),
+            uids: 0,
+            version: 1,
+            is_dead: false,
+        };
+        for name in names {
+            town.sites.push(Site {
+                name: (*name).to_owned(),
+                power: power_of(&host(name), true),
+                is_connected: true,
+                boots: 0,
+                registers_at: Some(0),
+                last_beat: 0,
+            });
+            let machine = machine(name);
+            town.machines.insert(machine.name.clone(), machine);
+        }
+        town.run(20);
+        town
+    }
+
+    pub(super) fn now(&self) -> Now {
+        self.sites[0].power.now()
+    }
+
+    pub(super) fn mono(&self) -> Duration {
+        self.now().mono
+    }
+
+    pub(super) fn site(&mut self, name: &str) -> &mut Site {
+        let mut sites = self.sites.iter_mut();
+        sites.find(|site| site.name == name).unwrap()
+    }
+
+    pub(super) fn host(&self, name: &str) -> &Host {
+        let mut sites = self.sites.iter();
+        &sites
+            .find(|site| site.name == name)
+            .unwrap()
+            .power
+            .seen
+            .host
+    }
+
+    pub(super) fn machine(&mut self, name: &str) -> &mut Machine {
+        self.version += 1;
+        let machine = self.machines.get_mut(&machine_name(name)).unwrap();
+        machine.resource_version = self.version.to_string();
+        machine
+    }
+
+    pub(super) fn mark(&mut self, name: &str) {
+        self.machine(name).need = Some(String::new());
+    }
+
+    pub(super) fn node(&self, name: &str) -> Option<&Object> {
+        self.nodes.get(&node_name(name))
+    }
+
+    pub(super) fn run(&mut self, seconds: u64) {
+        for _ in 0..seconds * 20 {
+            self.tick();
+        }
+    }
+
+    /// Until it holds; ten minutes at most.
+    pub(super) fn until(&mut self, what: &str, holds: impl Fn(&Town) -> bool) {
+        for _ in 0..12_000 {
+            if holds(self) {
+                return;
+            }
+            self.tick();
+        }
+        panic!(
+            "not {what}: {:?}\n{:?}\n{:?}",
+            self.written, self.reasons, self.events
+        );
+    }
+
+    pub(super) fn tick(&mut self) {
+        for at in 0..self.sites.len() {
+            self.sites[at].power.tick();
+            self.kubelet(at);
+        }
+        let time = self.sites[0].power.time;
+        self.is_dead = time < self.sites[0].power.down_until;
+        if !self.is_dead && time.is_multiple_of(200) {
+            self.pass();
+        }
+    }
+
+    fn kubelet(&mut self, at: usize) {
+        let site = &mut self.sites[at];
+        let time = site.power.time;
+        match (site.power.is_on(), site.registers_at) {
+            (false, _) => site.registers_at = None,
+            (true, None) => {
+                site.boots += 1;
+                site.registers_at = Some(time + BOOT);
+            }
+            (true, Some(registers)) => {
+                let is_due = time >= registers && time >= site.last_beat + BEAT;
+                if is_due && site.is_connected {
+                    site.last_beat = time;
+                    self.posts(at);
+                }
+            }
+        }
+        let site = &self.sites[at];
+        let is_late = time >= site.last_beat + GRACE;
+        if let Some(node) = self.nodes.get_mut(&node_name(&site.name)) {
+            node.seen.ready &= !is_late;
+        }
+    }
+
+    /// The kubelet posts its state; a Node that is not there is made.
+    fn posts(&mut self, at: usize) {
+        self.version += 1;
+        let version = self.version.to_string();
+        let site = &self.sites[at];
+        let boot = BootId::new(format!("boot-{}", site.boots)).unwrap();
+        if !self.nodes.contains_key(&node_name(&site.name)) {
+            self.uids += 1;
+        }
+        let uid = format!("uid-{}-{}", site.name, self.uids);
+        let new = || Object {
+            seen: NodeSeen {
+                uid,
+                ..node(&site.name)
+            },
+            annotations: BTreeMap::new(),
+            taints: Vec::new(),
+        };
+        let node = self.nodes.entry(node_name(&site.name)).or_insert_with(new);
+        node.seen.ready = true;
+        node.seen.boot_id = Some(boot);
+        node.seen.resource_version = version;
+    }
+
+    pub(super) fn world(&self) -> World {
+        let hosts = self.sites.iter().map(|site| {
+            let mut host = site.power.seen.host.clone();
+            host.resource_version = site.power.version.to_string();
+            host
+        });
+        let nodes = self.nodes.values().map(|node| node.seen.clone());
+        let mut world = world(self.machines.values().cloned(), hosts, nodes);
+        let lease = |name: &NodeName| {
+            let resource_version = "1".to_owned();
+            (name.clone(), RemedyLease { resource_version })
+        };
+        world.leases = self.leases.iter().map(lease).collect();
+        world.requests = self.desk.objects();
+        world
+    }
+
+    fn power(&self, host: &HostName) -> PowerSeen {
+        let mut sites = self.sites.iter();
+        let site = sites.find(|site| site.power.seen.host.name == *host);
+        power_seen(&site.unwrap().power)
+    }
+
+    /// One pass over all cases.
+    pub(super) fn pass(&mut self) {
+        let world = self.world();
+        let cases = cases(&world);
+        let mut around = Around::of(&cases, |host| self.power(host).answers);
+        let there: BTreeSet<&Subject> = cases.iter().map(|case| &case.subject).collect();
+        assert_eq!(there.len(), cases.len(), "a subject twice");
+        self.known.retain(|subject, _| there.contains(subject));
+        for case in &cases {
+            if self.is_dead {
+                return;
+            }
+            self.handle(&world, case, &mut around);
+        }
+    }
+
+    fn handle(&mut self, world: &World, case: &Case, around: &mut Around) {
+        let now = self.now();
+        let power = case.host.as_ref().ok().map(|host| self.power(&host.name));
+        let answers = power.as_ref().is_some_and(|power| power.answers);
+        let known = self.known.entry(case.subject.clone()).or_default();
+        known.power = power;
+        let decision = decide(case, known, around, &self.config, now);
+        known.decided(&decision, now.mono);
+        around.admit(case, &decision, answers);
+        self.note(case, &decision);
+        self.tell(case, &decision.report);
+        for look in &decision.looks {
+            self.look(world, case, look);
+        }
+        for action in decision.actions {
+            if self.dies() {
+                break;
+            }
+            if !self.act(&action) {
+                // As the loop does: what was read before means nothing any more.
+                if let Some(known) = self.known.get_mut(&case.subject) {
+                    known.fresh = None;
+                }
+                break;
+            }
+            if self.dies() {
+                break;
+            }
+        }
+    }
+
+    fn note(&mut self, case: &Case, decision: &Decision) {
+        let reason = decision.because.reason;
+        let last = self
+            .reasons
+            .iter()
+            .rev()
+            .find(|(of, _)| *of == case.subject);
+        if last.is_none_or(|(_, last)| *last != reason) {
+            self.reasons.push((case.subject.clone(), reason));
+        }
+        for event in &decision.report.events {
+            let text = format!("{}: {}", event.reason, event.message);
+            self.events.insert(text);
+        }
+    }
+
+    /// A step of the shell; it may be its last.
+    fn dies(&mut self) -> bool {
+        self.steps += 1;
+        if self.dies_at == Some(self.steps) {
+            self.crash(12_000);
+        }
+        self.is_dead
+    }
+
+    /// The process dies; another one leads after `pause` milliseconds.
+    pub(super) fn crash(&mut self, pause: u64) {
+        self.known.clear();
+        for site in &mut self.sites {
+            site.power.crash(pause);
+        }
+        self.is_dead = true;
+    }
+
+    fn beat(&self, node: &NodeName) -> Beat {
+        let object = self.nodes.get(node).map(|node| Arc::new(node.seen.clone()));
+        let mut sites = self.sites.iter();
+        let site = sites.find(|site| node_name(&site.name) == *node);
+        let ahead = site.map_or(0, |site| site.power.wall_ahead);
+        let last = site.map_or(0, |site| site.last_beat);
+        beat(
+            object.as_ref(),
+            (ahead + i64::try_from(last).unwrap()) / 1_000,
+        )
+    }
+
+    fn look(&mut self, world: &World, case: &Case, look: &Look) {
+        let mono = self.mono();
+        let nobody = NodeName::new("nobody").unwrap();
+        let name = case.node_name.clone().unwrap_or(nobody);
+        let beat = self.beat(&name);
+        let mut fresh = fresh(world, case, &beat, mono);
+        let now = self.world();
+        let host = case.host.as_ref().ok();
+        fresh.host = host.and_then(|host| now.hosts.get(&host.name)).cloned();
+        fresh.node = now.nodes.get(&name).cloned();
+        let object = self.nodes.get(&name);
+        fresh.backup = object.map(|object| {
+            Backup::of(
+                &object.seen,
+                object.annotations.clone(),
+                object.taints.clone(),
+            )
+        });
+        if let Subject::Request(name) = &case.subject {
+            fresh.needs = self.desk.needs(name);
+        }
+        let left = self.leftovers();
+        let known = self.known.get_mut(&case.subject).unwrap();
+        match look {
+            Look::Beat { .. } => known.beat(mono, mono, beat),
+            Look::Fresh { .. } => {
+                known.beat(mono, mono, beat);
+                known.fresh = Some(fresh);
+            }
+            Look::Leftovers { .. } => known.leftovers = Some(left),
+        }
+    }
+
+    /// Whether the write was taken.
+    fn act(&mut self, action: &Action) -> bool {
+        let is_taken = self.takes(action);
+        let text = name_of(action);
+        let refused = if is_taken { "" } else { " (refused)" };
+        self.written.push(format!("{text}{refused}"));
+        is_taken
+    }
+
+    fn takes(&mut self, action: &Action) -> bool {
+        match action {
+            Action::TakeLease { node, .. } => {
+                self.leases.insert(node.clone());
+                true
+            }
+            Action::FreeLease { node } => self.leases.remove(node),
+            Action::MarkNode { node, .. } => self.on_node(node, |it| it.seen.fenced = true),
+            Action::UnmarkNode { node } => self.on_node(node, |it| it.seen.fenced = false),
+            Action::AddKey { host, key, record } => self.on_host(host, |it| {
+                it.annotate(&key.key(), &key.value());
+                it.annotate("dogwatch.dev/remediation", &text(record));
+            }),
+            Action::RemoveKey { host, key, record } => self.on_host(host, |it| {
+                it.remove(key);
+                if let Some(record) = record {
+                    it.annotate("dogwatch.dev/remediation", &text(record));
+                }
+            }),
+            Action::WriteRecord { host, record } => self.on_host(host, |it| {
+                it.annotate("dogwatch.dev/remediation", &text(record));
+            }),
+            Action::KeepBackup { host, backup } => self.on_host(host, |it| {
+                it.annotate("dogwatch.dev/node-backup", &text(backup));
+            }),
+            Action::DropBackup { host } => {
+                self.on_host(host, |it| it.remove("dogwatch.dev/node-backup"))
+            }
+            Action::Release(release) => self.release(release),
+            Action::RemoveMachineNeed { machine } => {
+                let there = self.machines.get_mut(&machine.name);
+                let there = there.filter(|it| it.resource_version == machine.resource_version);
+                there.and_then(|it| it.need.take()).is_some()
+            }
+            Action::RemoveNodeNeed { node } => {
+                self.on_node(node, |it| it.seen.needs_remediation = false)
+            }
+            Action::Restore { node, backup } => self.on_node(node, |it| {
+                it.seen.labels.extend(backup.labels.clone());
+                it.annotations.extend(backup.annotations.clone());
+                it.taints.extend(backup.taints.clone());
+                it.seen.unschedulable |= backup.cordoned;
+            }),
+            Action::Untaint { .. }
+            | Action::WriteStatus { .. }
+            | Action::AddFinalizer { .. }
+            | Action::RemoveFinalizer { .. }
+            | Action::HandBack { .. } => self.takes_request(action),
+        }
+    }
+
+    fn on_node(&mut self, node: &NodeSeen, change: impl Fn(&mut Object)) -> bool {
+        self.version += 1;
+        let version = self.version.to_string();
+        let there = self.nodes.get_mut(&node.name);
+        let Some(there) = there.filter(|there| there.seen.uid == node.uid) else {
+            return false;
+        };
+        change(there);
+        there.seen.resource_version = version;
+        true
+    }
+
+    fn on_host(&mut self, host: &Host, change: impl Fn(&mut Power)) -> bool {
+        let mut sites = self.sites.iter_mut();
+        let site = sites.find(|site| site.power.seen.host.name == host.name);
+        let site = site.filter(|site| site.power.version.to_string() == host.resource_version);
+        let Some(site) = site else {
+            return false;
+        };
+        change(&mut site.power);
+        true
+    }
+
+    /// S2: no Node is deleted while its machine runs.
+    fn release(&mut self, release: &Release) -> bool {
+        let cleared = &release.cleared;
+        if !cleared.lasts(self.mono()) {
+            return false;
+        }
+        let there = self.nodes.get(cleared.node());
+        if there.is_none_or(|there| there.seen.uid != cleared.node_uid()) {
+            return false;
+        }
+        let mut sites = self.sites.iter();
+        let site = sites.find(|site| node_name(&site.name) == *cleared.node());
+        let site = site.unwrap();
+        assert!(!site.power.is_on(), "{} runs", site.name);
+        match release.how {
+            StrategyType::DeleteNode => {
+                self.nodes.remove(cleared.node());
+            }
+            StrategyType::OutOfServiceTaint => self.taint(cleared.node(), release.tainted_at),
+        }
+        true
+    }
+}
+
+fn text(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap()
+}
+
+fn name_of(action: &Action) -> String {
+    let text = format!("{action:?}");
+    let end = text.find([' ', '(', '{']).unwrap_or(text.len());
+    text[..end].to_owned()
+}
