@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod machines;
+mod only_here;
 mod requests;
+mod writes;
 
 use kube::api::DynamicObject;
 use serde_json::Value;

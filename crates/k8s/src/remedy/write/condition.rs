@@ -4,7 +4,7 @@ use dogwatch_api::condition::OWNER_REMEDIATED;
 use dogwatch_core::condition::{Status, Write};
 use dogwatch_core::remedy::MachineApi;
 use kube::api::ApiResource;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::node::seconds;
 
@@ -83,7 +83,7 @@ fn plain(write: &Write) -> Value {
     })
 }
 
-/// A severity belongs to what is False. Source: Cluster API's proposal of conditions.
+/// A severity belongs to what is False; a text that is there is not empty. Source: Cluster API's v1beta1.
 fn with_severity(write: &Write) -> Value {
     let mut condition = plain(write);
     let severity = match (write.observation.status, write.observation.kind) {
@@ -91,9 +91,11 @@ fn with_severity(write: &Write) -> Value {
         (Status::False, _) => Some("Info"),
         (Status::True | Status::Unknown, _) => None,
     };
-    if let (Some(severity), Some(fields)) = (severity, condition.as_object_mut()) {
-        let fields: &mut Map<String, Value> = fields;
-        fields.insert("severity".to_owned(), severity.into());
+    if let Some(severity) = severity {
+        condition["severity"] = severity.into();
+    }
+    if let Value::Object(fields) = &mut condition {
+        fields.retain(|_, text| *text != "");
     }
     condition
 }

@@ -1,0 +1,181 @@
+//! What is written to hosts.
+
+use std::collections::BTreeMap;
+
+use dogwatch_core::remedy::{Backup, KeyOwner, MACHINE_KEY, Record, Stamp, Step};
+use dogwatch_k8s::remedy::WriteError;
+use serde_json::{Value, json};
+
+use super::world::{HOST, World, annotation};
+
+pub fn record() -> Record {
+    Record {
+        subject: "machine/ns/m".into(),
+        uid: "mu".into(),
+        node: Some("n".into()),
+        node_uid: None,
+        boot_id: None,
+        attempt: 1,
+        steps: vec![Stamp {
+            step: Step::Requested,
+            at: "2026-01-01T00:00:00Z".parse().unwrap(),
+        }],
+    }
+}
+
+pub fn owner() -> KeyOwner {
+    KeyOwner::Machine("mu".into())
+}
+
+/// Of others, and of names that begin as ours do.
+fn foreign() -> Value {
+    json!({
+        "reboot.metal3.io": "", "reboot.metal3.io/iha": "{\"mode\":\"soft\"}",
+        "reboot.metal3.io/machine-remediation-2": "x", "reboot.metal3.io/power-remediation-": "x",
+        "reboot.metal3.io/capbm-requested-power-off": "{\"mode\":\"hard\"}",
+        "metal3.io/other": "large", "dogwatch.dev/node": "n",
+    })
+}
+
+async fn foreign_stand(world: &World, host: &str) {
+    let object = world.object(HOST, host).await;
+    for (name, value) in foreign().as_object().unwrap() {
+        assert_eq!(annotation(&object, name), value.as_str(), "{name}");
+    }
+}
+
+pub async fn a_key_and_its_record_are_put_on_a_host_in_one_write_and_what_others_wrote_stays(
+    world: &World,
+) {
+    let host = world.host("h", foreign()).await;
+    let client = world.client();
+    let answer = client.add_key(&host, &owner(), &record()).await.unwrap();
+    assert_eq!(answer, world.host_now("h").await);
+    let object = world.object(HOST, "h").await;
+    let value = r#"{"mode":"hard","machineUID":"mu"}"#;
+    assert_eq!(annotation(&object, MACHINE_KEY), Some(value));
+    let written = annotation(&object, "dogwatch.dev/remediation").unwrap();
+    assert_eq!(serde_json::from_str::<Record>(written).unwrap(), record());
+    foreign_stand(world, "h").await;
+    // Once more: nothing is written.
+    let again = client.add_key(&answer, &owner(), &record()).await.unwrap();
+    assert_eq!(again, answer);
+    let request = KeyOwner::Request("ru".into());
+    let both = client.add_key(&again, &request, &record()).await.unwrap();
+    assert!(
+        both.annotations
+            .contains_key("reboot.metal3.io/power-remediation-ru")
+    );
+    assert!(both.annotations.contains_key(MACHINE_KEY));
+    foreign_stand(world, "h").await;
+}
+
+pub async fn a_key_goes_with_the_word_that_was_given_for_it_and_no_other_key_goes(world: &World) {
+    let host = world.host("h", foreign()).await;
+    let client = world.client();
+    let host = client.add_key(&host, &owner(), &record()).await.unwrap();
+    let request = KeyOwner::Request("ru".into());
+    client.add_key(&host, &request, &record()).await.unwrap();
+    let word = json!({ "dogwatch.dev/confirmed-off": "{}" });
+    world.annotate(HOST, "h", word).await;
+    let host = world.host_now("h").await;
+    let mut ended = record();
+    ended.steps.push(Stamp {
+        step: Step::KeyRemoved,
+        at: "2026-01-01T00:01:00Z".parse().unwrap(),
+    });
+    let answer = client.remove_key(&host, MACHINE_KEY, Some(&ended)).await;
+    let answer = answer.unwrap();
+    assert_eq!(answer, world.host_now("h").await);
+    assert!(!answer.annotations.contains_key(MACHINE_KEY));
+    assert!(
+        !answer
+            .annotations
+            .contains_key("dogwatch.dev/confirmed-off")
+    );
+    assert!(
+        answer
+            .annotations
+            .contains_key("reboot.metal3.io/power-remediation-ru")
+    );
+    let object = world.object(HOST, "h").await;
+    let written = annotation(&object, "dogwatch.dev/remediation").unwrap();
+    assert_eq!(serde_json::from_str::<Record>(written).unwrap(), ended);
+    foreign_stand(world, "h").await;
+    // It is gone: nothing is to be done.
+    let again = client.remove_key(&answer, MACHINE_KEY, None).await.unwrap();
+    assert_eq!(again, answer);
+}
+
+pub async fn a_key_of_somebody_else_is_neither_written_over_nor_removed(world: &World) {
+    let mut annotations = foreign();
+    annotations[MACHINE_KEY] = json!("somebody's");
+    let host = world.host("h", annotations).await;
+    let client = world.client();
+    let before = world.object(HOST, "h").await;
+    let answer = client.add_key(&host, &owner(), &record()).await;
+    assert!(matches!(answer, Err(WriteError::Foreign(_))), "{answer:?}");
+    let answer = client.add_key(&host, &KeyOwner::Unnamed, &record()).await;
+    assert!(matches!(answer, Err(WriteError::Foreign(_))), "{answer:?}");
+    for key in [
+        "reboot.metal3.io",
+        "reboot.metal3.io/iha",
+        "reboot.metal3.io/machine-remediation-2",
+        "reboot.metal3.io/power-remediation-",
+        "dogwatch.dev/node",
+    ] {
+        let answer = client.remove_key(&host, key, None).await;
+        assert!(
+            matches!(answer, Err(WriteError::Foreign(_))),
+            "{key}: {answer:?}"
+        );
+    }
+    assert_eq!(world.object(HOST, "h").await, before);
+}
+
+pub fn backup() -> Backup {
+    Backup {
+        node: "n".into(),
+        uid: "nu".into(),
+        labels: BTreeMap::from([("team".to_owned(), "a".to_owned())]),
+        cordoned: true,
+        ..Backup::default()
+    }
+}
+
+pub async fn what_is_kept_for_a_node_is_kept_on_the_host_until_it_is_dropped(world: &World) {
+    let host = world.host("h", foreign()).await;
+    let client = world.client();
+    let host = client.keep_backup(&host, &backup()).await.unwrap();
+    let kept = &host.annotations["dogwatch.dev/node-backup"];
+    assert_eq!(serde_json::from_str::<Backup>(kept).unwrap(), backup());
+    let host = client.write_record(&host, &record()).await.unwrap();
+    let host = client.drop_backup(&host).await.unwrap();
+    assert_eq!(host, world.host_now("h").await);
+    assert!(!host.annotations.contains_key("dogwatch.dev/node-backup"));
+    assert!(host.annotations.contains_key("dogwatch.dev/remediation"));
+    foreign_stand(world, "h").await;
+}
+
+pub async fn keys_are_put_on_metal3s_own_hosts_and_taken_off(world: &World) {
+    world
+        .install(&dogwatch_testbed::fixtures::metal3_hosts())
+        .await;
+    let host = world.host("h", foreign()).await;
+    let status = json!({ "poweredOn": true, "errorCount": 0, "errorMessage": "", "operationalStatus": "OK",
+        "provisioning": { "ID": "", "state": "provisioned" } });
+    world.change_status(HOST, "h", &status).await;
+    let client = world.client();
+    let stale = client.add_key(&host, &owner(), &record()).await;
+    assert!(matches!(stale, Err(WriteError::Changed(_))), "{stale:?}");
+    let host = world.host_now("h").await;
+    let host = client.add_key(&host, &owner(), &record()).await.unwrap();
+    assert_eq!(host.annotations[MACHINE_KEY], owner().value());
+    let host = client.keep_backup(&host, &backup()).await.unwrap();
+    let host = client.drop_backup(&host).await.unwrap();
+    let host = client.remove_key(&host, MACHINE_KEY, None).await.unwrap();
+    assert!(!host.annotations.contains_key(MACHINE_KEY));
+    foreign_stand(world, "h").await;
+    assert_eq!(world.object(HOST, "h").await.data["status"], status);
+    world.install(&dogwatch_api::bare_metal_host::crd()).await;
+}

@@ -1,0 +1,298 @@
+//! What is asked for afresh.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dogwatch_core::name::NodeName;
+use dogwatch_core::power::Host;
+use dogwatch_core::remedy::{Case, KeyOwner, Subject};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use super::world::{CAPI, HOST, Kind, NODE, OPENSHIFT, REQUEST, World, capi_spec};
+
+const NEED: &str = "host.metal3.io/external-remediation";
+
+async fn renew(world: &World, node: &NodeName, at: &str) {
+    let namespaces: Api<Namespace> = Api::all(world.people.clone());
+    let namespace = json!({ "metadata": { "name": "kube-node-lease" } });
+    // It may be there.
+    let _: kube::Result<_> = namespaces
+        .create(
+            &PostParams::default(),
+            &serde_json::from_value(namespace).unwrap(),
+        )
+        .await;
+    let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": { "name": node.as_str() }, "spec": { "renewTime": at } });
+    let leases: Api<Lease> = Api::namespaced(world.people.clone(), "kube-node-lease");
+    let params = PatchParams::apply("kubelet").force();
+    leases
+        .patch(node.as_str(), &params, &Patch::Apply(&lease))
+        .await
+        .unwrap();
+}
+
+pub async fn signs_of_life_are_those_of_the_node_and_of_its_lease(world: &World) {
+    let client = world.client();
+    let name = NodeName::new(world.unique("n")).unwrap();
+    let none = client.beat(&name).await.unwrap();
+    assert_eq!(
+        (none.node_uid, none.renewed, none.posted),
+        (None, None, None)
+    );
+    let node = world.node("n", json!({})).await;
+    let condition = |kind: &str, at: &str| json!({ "type": kind, "status": "True", "lastHeartbeatTime": at, "lastTransitionTime": at });
+    let conditions = [
+        condition("MemoryPressure", "2026-01-01T00:00:09Z"),
+        condition("Ready", "2026-01-01T00:00:01Z"),
+    ];
+    world
+        .change_status(NODE, name.as_str(), &json!({ "conditions": conditions }))
+        .await;
+    let posted = client.beat(&name).await.unwrap();
+    assert_eq!(posted.node_uid.as_ref(), Some(&node.uid));
+    assert_eq!(posted.posted, Some("2026-01-01T00:00:01Z".parse().unwrap()));
+    assert_eq!(posted.renewed, None);
+    renew(world, &name, "2026-01-01T00:00:02.000003Z").await;
+    let renewed = client.beat(&name).await.unwrap();
+    let at = "2026-01-01T00:00:02.000003Z".parse().unwrap();
+    assert_eq!(renewed.renewed, Some(at));
+    renew(world, &name, "2026-01-01T00:00:12.000003Z").await;
+    assert_ne!(client.beat(&name).await.unwrap(), renewed);
+}
+
+fn case(subject: Subject, key: KeyOwner, host: &Host, node: &NodeName) -> Case {
+    Case {
+        subject,
+        key,
+        needs: true,
+        host: Ok(Arc::new(host.clone())),
+        node_name: Some(node.clone()),
+        node: None,
+        trouble: None,
+        leased: false,
+        record: None,
+        kept: None,
+        control_plane: false,
+        machine: None,
+        request: None,
+    }
+}
+
+async fn needs(world: &World, case: &Case) -> bool {
+    let taken = Duration::from_secs(7);
+    let fresh = world.client().fresh(case, taken).await.unwrap();
+    assert_eq!(fresh.taken, taken);
+    fresh.needs
+}
+
+pub async fn everything_that_a_release_rests_on_is_read_afresh(world: &World) {
+    let host = world.host("h", json!({})).await;
+    let labels = json!({ "team": "a", "dogwatch.dev/ignore": "true" });
+    let metadata = json!({ "labels": labels, "annotations": { NEED: "", "note": "x" } });
+    let more = json!({ "metadata": metadata, "spec": { "unschedulable": true } });
+    let node = world.node("n", more).await;
+    renew(world, &node.name, "2026-01-01T00:00:02.000003Z").await;
+    let marked = Subject::Node(node.name.clone());
+    let of_node = case(
+        marked.clone(),
+        KeyOwner::Node(node.uid.clone()),
+        &host,
+        &node.name,
+    );
+    world
+        .annotate(HOST, "h", json!({ "dogwatch.dev/node": "n" }))
+        .await;
+    let fresh = world
+        .client()
+        .fresh(&of_node, Duration::ZERO)
+        .await
+        .unwrap();
+    assert_eq!(
+        fresh.host.as_deref(),
+        Some(&world.host_now("h").await),
+        "as it is now"
+    );
+    assert_eq!(fresh.node.as_deref(), Some(&node));
+    assert_eq!(fresh.beat, world.client().beat(&node.name).await.unwrap());
+    let backup = fresh.backup.unwrap();
+    assert_eq!(
+        (&backup.node, &backup.uid),
+        (&node.name.to_string(), &node.uid)
+    );
+    assert_eq!(
+        (&*backup.labels["team"], &*backup.annotations["note"]),
+        ("a", "x")
+    );
+    assert!(backup.cordoned && backup.labels.len() == 1 && !backup.annotations.contains_key(NEED));
+    assert!(fresh.needs);
+    let another = case(marked, KeyOwner::Node("another".into()), &host, &node.name);
+    assert!(!needs(world, &another).await);
+    world
+        .annotate(NODE, node.name.as_str(), json!({ NEED: null }))
+        .await;
+    assert!(!needs(world, &of_node).await);
+    let orphan = Subject::Host(host.name.clone());
+    let orphan = case(orphan, KeyOwner::Node(node.uid.clone()), &host, &node.name);
+    assert!(!needs(world, &orphan).await);
+    machines_need(world, &host, &node.name).await;
+    requests_need(world, &host, &node.name).await;
+    // A cordon of a planned reboot is not kept; and what is gone is gone.
+    world
+        .annotate(
+            NODE,
+            node.name.as_str(),
+            json!({ "dogwatch.dev/api-lock": "{}" }),
+        )
+        .await;
+    let fresh = world
+        .client()
+        .fresh(&of_node, Duration::ZERO)
+        .await
+        .unwrap();
+    assert!(!fresh.backup.unwrap().cordoned);
+    world.delete(NODE, node.name.as_str()).await;
+    world.delete(HOST, "h").await;
+    let fresh = world
+        .client()
+        .fresh(&of_node, Duration::ZERO)
+        .await
+        .unwrap();
+    assert_eq!((fresh.host, fresh.node, fresh.backup), (None, None, None));
+    assert_eq!(fresh.beat.node_uid, None);
+}
+
+async fn machines_need(world: &World, host: &Host, node: &NodeName) {
+    let spec = |kind: Kind| {
+        if kind == CAPI {
+            capi_spec(CAPI)
+        } else {
+            json!({})
+        }
+    };
+    for kind in [OPENSHIFT, CAPI] {
+        let metadata = json!({ "annotations": { NEED: "" } });
+        let more = json!({ "metadata": metadata, "spec": spec(kind) });
+        let machine = world.machine(kind, "m", more).await;
+        let subject = Subject::Machine(machine.name.clone());
+        let of = |uid: &str| case(subject.clone(), KeyOwner::Machine(uid.into()), host, node);
+        assert!(needs(world, &of(&machine.uid)).await);
+        assert!(!needs(world, &of("another")).await);
+        world.annotate(kind, "m", json!({ NEED: null })).await;
+        assert!(!needs(world, &of(&machine.uid)).await);
+        world.delete(kind, "m").await;
+        assert!(!needs(world, &of(&machine.uid)).await);
+    }
+}
+
+async fn requests_need(world: &World, host: &Host, node: &NodeName) {
+    let finalizers = json!({ "finalizers": ["example.com/theirs"] });
+    let request = world
+        .request("r", json!({ "metadata": finalizers, "spec": {} }))
+        .await;
+    let subject = Subject::Request(request.name.clone());
+    let of = |uid: &str| case(subject.clone(), KeyOwner::Request(uid.into()), host, node);
+    assert!(needs(world, &of(&request.uid)).await);
+    assert!(!needs(world, &of("another")).await);
+    let timed_out = "remediation.medik8s.io/nhc-timed-out";
+    world
+        .annotate(REQUEST, "r", json!({ timed_out: "2026-01-01T00:00:00Z" }))
+        .await;
+    assert!(!needs(world, &of(&request.uid)).await);
+    world
+        .annotate(REQUEST, "r", json!({ timed_out: null }))
+        .await;
+    assert!(needs(world, &of(&request.uid)).await);
+    world.delete(REQUEST, "r").await;
+    assert!(
+        !needs(world, &of(&request.uid)).await,
+        "it is being deleted"
+    );
+    let none = json!({ "metadata": { "finalizers": null } });
+    world.change(REQUEST, "r", &none).await;
+}
+
+async fn pod(world: &World, name: &str, node: &str, more: Value) {
+    let mut pod = more;
+    pod["metadata"]["name"] = json!(name);
+    pod["spec"]["nodeName"] = json!(node);
+    pod["spec"]["containers"] = json!([{ "name": "c", "image": "i" }]);
+    let status = pod.as_object_mut().unwrap().remove("status");
+    let pods: Api<Pod> = Api::namespaced(world.people.clone(), &world.namespace);
+    let pod = serde_json::from_value(pod).unwrap();
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    if let Some(status) = status {
+        let patch = Patch::Merge(json!({ "status": status }));
+        pods.patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+}
+
+pub async fn what_the_taint_has_still_to_remove_is_named(world: &World) {
+    let accounts: Api<ServiceAccount> = Api::namespaced(world.people.clone(), &world.namespace);
+    let account = json!({ "metadata": { "name": "default" } });
+    // Where no controller makes it.
+    let _: kube::Result<_> = accounts
+        .create(
+            &PostParams::default(),
+            &serde_json::from_value(account).unwrap(),
+        )
+        .await;
+    let node = world.node("n", json!({})).await;
+    let (client, taken) = (world.client(), Duration::from_secs(7));
+    let none = client.leftovers(&node.name, taken).await.unwrap();
+    assert_eq!(
+        (none.taken, none.pods, none.attachments),
+        (taken, vec![], vec![])
+    );
+    let name = node.name.as_str();
+    let key = "node.kubernetes.io/out-of-service";
+    let tolerating = |toleration: Value| json!({ "spec": { "tolerations": [toleration] } });
+    pod(world, "plain", name, json!({})).await;
+    pod(world, "elsewhere", &world.unique("other"), json!({})).await;
+    let ended = json!({ "status": { "phase": "Succeeded" } });
+    pod(world, "ended", name, ended).await;
+    let all = tolerating(json!({ "operator": "Exists" }));
+    pod(world, "all", name, all).await;
+    let this = tolerating(json!({ "key": key, "operator": "Exists" }));
+    pod(world, "this", name, this).await;
+    let by_value = json!({ "key": key, "value": "nodeshutdown", "effect": "NoExecute" });
+    pod(world, "by-value", name, tolerating(by_value)).await;
+    let other_value = json!({ "key": key, "value": "maintenance", "effect": "NoExecute" });
+    pod(world, "other-value", name, tolerating(other_value)).await;
+    let mirror = json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } });
+    pod(world, "mirror", name, mirror).await;
+    let attachments: Api<VolumeAttachment> = Api::all(world.people.clone());
+    let mut here = Vec::new();
+    for (number, on) in [name, "another"].into_iter().enumerate() {
+        let name = world.unique(&format!("a{number}"));
+        let source = json!({ "persistentVolumeName": "pv" });
+        let attachment = json!({ "metadata": { "name": name },
+            "spec": { "attacher": "csi", "nodeName": on, "source": source } });
+        let attachment = serde_json::from_value(attachment).unwrap();
+        attachments
+            .create(&PostParams::default(), &attachment)
+            .await
+            .unwrap();
+        here.push(name);
+    }
+    here.truncate(1);
+    let left = client.leftovers(&node.name, taken).await.unwrap();
+    let mut pods = left.pods.clone();
+    pods.sort();
+    let named = |name: &str| format!("{}/{name}", world.namespace);
+    assert_eq!(pods, [named("other-value"), named("plain")]);
+    assert_eq!(left.attachments, here);
+    // Of very many a few are named.
+    for number in 0..9 {
+        pod(world, &format!("p{number}"), name, json!({})).await;
+    }
+    let left = client.leftovers(&node.name, taken).await.unwrap();
+    assert_eq!(left.pods.len(), 5);
+}

@@ -1,0 +1,364 @@
+//! One server with the kinds that remediation meets, and its hand on them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use dogwatch_core::name::NodeName;
+use dogwatch_core::power::{Host, HostName};
+use dogwatch_core::reboot::NodeSeen;
+use dogwatch_core::remedy::{Machine, MachineApi, MachineName, ObjectName, PowerRequest};
+use dogwatch_k8s::host::HostClient;
+use dogwatch_k8s::node::node_seen;
+use dogwatch_k8s::remedy::{RemedyClient, RemedyView, RemedyWatch};
+use dogwatch_testbed::fixtures;
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+pub const SOON: Duration = Duration::from_secs(40);
+
+/// A kind with a version of it, as people write to it.
+pub type Kind = (&'static str, &'static str, &'static str, &'static str);
+
+pub const OPENSHIFT: Kind = ("machine.openshift.io", "v1beta1", "Machine", "machines");
+pub const CAPI: Kind = ("cluster.x-k8s.io", "v1beta2", "Machine", "machines");
+pub const CAPI_OLD: Kind = ("cluster.x-k8s.io", "v1beta1", "Machine", "machines");
+pub const METAL3_MACHINE: Kind = (
+    "infrastructure.cluster.x-k8s.io",
+    "v1beta1",
+    "Metal3Machine",
+    "metal3machines",
+);
+pub const REQUEST: Kind = (
+    "dogwatch.dev",
+    "v1alpha1",
+    "PowerRemediation",
+    "powerremediations",
+);
+pub const HOST: Kind = ("metal3.io", "v1alpha1", "BareMetalHost", "baremetalhosts");
+pub const NODE: Kind = ("", "v1", "Node", "nodes");
+
+/// One server, and one namespace in it.
+pub struct World {
+    /// Whoever may do everything.
+    pub people: Client,
+    /// The remediator.
+    pub controller: Client,
+    pub namespace: String,
+}
+
+/// The definitions of all kinds, with Dogwatch's own BareMetalHost.
+pub fn definitions() -> Vec<Value> {
+    vec![
+        fixtures::openshift_machines(),
+        fixtures::cluster_api_machines(),
+        fixtures::metal3_machines(),
+        dogwatch_api::bare_metal_host::crd(),
+        dogwatch_api::power_remediation::crd(),
+    ]
+}
+
+impl World {
+    /// A namespace of its own, on a server that has all kinds. `controller` may do what the controller may.
+    pub async fn on(people: Client, controller: Client) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let world = Self {
+            people,
+            controller,
+            namespace: format!("remedy-{number}"),
+        };
+        let namespaces: Api<Namespace> = Api::all(world.people.clone());
+        let namespace = json!({ "metadata": { "name": world.namespace } });
+        let namespace = serde_json::from_value(namespace).unwrap();
+        namespaces
+            .create(&PostParams::default(), &namespace)
+            .await
+            .unwrap();
+        for definition in definitions() {
+            world.install(&definition).await;
+        }
+        world
+    }
+
+    pub fn client(&self) -> RemedyClient {
+        RemedyClient::new(self.controller.clone())
+    }
+
+    fn resource((group, version, kind, plural): Kind) -> ApiResource {
+        let kind = GroupVersionKind::gvk(group, version, kind);
+        ApiResource::from_gvk_with_plural(&kind, plural)
+    }
+
+    pub fn api(&self, kind: Kind) -> Api<DynamicObject> {
+        let resource = Self::resource(kind);
+        if kind == NODE {
+            Api::all_with(self.people.clone(), &resource)
+        } else {
+            Api::namespaced_with(self.people.clone(), &self.namespace, &resource)
+        }
+    }
+
+    /// Installs the kind as it is defined here, in place of any other definition.
+    pub async fn install(&self, definition: &Value) {
+        let mut definition: CustomResourceDefinition =
+            serde_json::from_value(definition.clone()).unwrap();
+        let name = definition.name_any();
+        let kinds: Api<CustomResourceDefinition> = Api::all(self.people.clone());
+        if let Some(there) = kinds.get_opt(&name).await.unwrap() {
+            definition.metadata.resource_version = there.resource_version();
+            let params = PostParams::default();
+            kinds.replace(&name, &params, &definition).await.unwrap();
+        } else {
+            let params = PostParams::default();
+            kinds.create(&params, &definition).await.unwrap();
+        }
+        for version in definition.spec.versions.iter().filter(|it| it.served) {
+            let spec = &definition.spec;
+            let list = format!(
+                "/apis/{}/{}/{}",
+                spec.group, version.name, spec.names.plural
+            );
+            self.until_answered(&list, 200).await;
+        }
+    }
+
+    /// Takes the kind out; with it all its objects go.
+    pub async fn take_out(&self, (group, version, _, plural): Kind) {
+        let kinds: Api<CustomResourceDefinition> = Api::all(self.people.clone());
+        let name = format!("{plural}.{group}");
+        // It may be gone.
+        let _: kube::Result<_> = kinds.delete(&name, &DeleteParams::default()).await;
+        self.until_answered(&format!("/apis/{group}/{version}/{plural}"), 404)
+            .await;
+    }
+
+    pub async fn until_answered(&self, path: &str, code: u16) {
+        let deadline = Instant::now() + SOON;
+        loop {
+            let request = http::Request::get(path).body(Vec::new()).unwrap();
+            let answer = self.people.request::<Value>(request).await;
+            let got = match &answer {
+                Ok(_) => 200,
+                Err(kube::Error::Api(status)) => status.code,
+                Err(error) => panic!("{error}"),
+            };
+            if got == code {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{path}: {answer:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Makes an object; a `status` is written after it, where there is one.
+    pub async fn make(&self, kind: Kind, name: &str, more: Value) -> DynamicObject {
+        let (group, version, singular, _) = kind;
+        let api_version = if group.is_empty() {
+            version.to_owned()
+        } else {
+            format!("{group}/{version}")
+        };
+        let mut object = more;
+        object["apiVersion"] = json!(api_version);
+        object["kind"] = json!(singular);
+        object["metadata"]["name"] = json!(name);
+        let status = object.as_object_mut().unwrap().remove("status");
+        let object = serde_json::from_value(object).unwrap();
+        let api = self.api(kind);
+        let made = api.create(&PostParams::default(), &object).await.unwrap();
+        match status {
+            Some(status) => self.change_status(kind, name, &status).await,
+            None => made,
+        }
+    }
+
+    pub async fn object(&self, kind: Kind, name: &str) -> DynamicObject {
+        self.api(kind).get(name).await.unwrap()
+    }
+
+    pub async fn change(&self, kind: Kind, name: &str, change: &Value) -> DynamicObject {
+        let (api, params) = (self.api(kind), PatchParams::default());
+        let patch = Patch::Merge(change);
+        api.patch(name, &params, &patch).await.unwrap()
+    }
+
+    pub async fn annotate(&self, kind: Kind, name: &str, annotations: Value) -> DynamicObject {
+        let change = json!({ "metadata": { "annotations": annotations } });
+        self.change(kind, name, &change).await
+    }
+
+    pub async fn change_status(&self, kind: Kind, name: &str, status: &Value) -> DynamicObject {
+        let (api, params) = (self.api(kind), PatchParams::default());
+        let patch = Patch::Merge(json!({ "status": status }));
+        api.patch_status(name, &params, &patch).await.unwrap()
+    }
+
+    pub async fn delete(&self, kind: Kind, name: &str) {
+        let api = self.api(kind);
+        api.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    /// A name that no other test has, for what is in no namespace.
+    pub fn unique(&self, name: &str) -> String {
+        format!("{}-{name}", self.namespace)
+    }
+
+    pub fn object_name(&self, name: &str) -> ObjectName {
+        ObjectName::new(&self.namespace, name)
+    }
+
+    /// A host with these annotations, as the remediator sees it.
+    pub async fn host(&self, name: &str, annotations: Value) -> Host {
+        let more =
+            json!({ "metadata": { "annotations": annotations }, "spec": { "online": true } });
+        self.make(HOST, name, more).await;
+        self.host_now(name).await
+    }
+
+    pub async fn host_now(&self, name: &str) -> Host {
+        let name = HostName::new(&self.namespace, name);
+        let hosts = HostClient::new(self.controller.clone());
+        hosts.read(&name).await.unwrap().unwrap()
+    }
+
+    /// A Node, as the remediator sees it. Its name is unique.
+    pub async fn node(&self, name: &str, more: Value) -> NodeSeen {
+        let name = self.unique(name);
+        self.make(NODE, &name, more).await;
+        self.node_now(&name).await
+    }
+
+    /// By its unique name.
+    pub async fn node_now(&self, name: &str) -> NodeSeen {
+        let nodes: Api<Node> = Api::all(self.people.clone());
+        node_seen(&nodes.get(name).await.unwrap()).unwrap()
+    }
+
+    pub async fn has_node(&self, name: &NodeName) -> bool {
+        let nodes: Api<Node> = Api::all(self.people.clone());
+        nodes.get_opt(name.as_str()).await.unwrap().is_some()
+    }
+
+    /// A Machine, as the remediator sees it.
+    pub async fn machine(&self, kind: Kind, name: &str, more: Value) -> Machine {
+        let mut whole = more;
+        if kind != OPENSHIFT && whole["spec"].is_null() {
+            whole["spec"] = capi_spec(kind);
+        }
+        self.make(kind, name, whole).await;
+        self.machine_now(kind, name).await
+    }
+
+    pub async fn machine_now(&self, kind: Kind, name: &str) -> Machine {
+        let name = MachineName {
+            api: machine_api(kind),
+            object: self.object_name(name),
+        };
+        let version = self
+            .object(kind, &name.object.name)
+            .await
+            .resource_version();
+        let mut sight = self.sight();
+        let machine = sight.until(|view| {
+            let it = view.machines.get(&name)?;
+            (Some(&it.resource_version) == version.as_ref()).then(|| Machine::clone(it))
+        });
+        machine.await
+    }
+
+    /// A request, as the remediator sees it.
+    pub async fn request(&self, name: &str, more: Value) -> PowerRequest {
+        self.make(REQUEST, name, more).await;
+        self.request_now(name).await
+    }
+
+    pub async fn request_now(&self, name: &str) -> PowerRequest {
+        let name = self.object_name(name);
+        let version = self.object(REQUEST, &name.name).await.resource_version();
+        let mut sight = self.sight();
+        let request = sight.until(|view| {
+            let it = view.requests.get(&name)?;
+            (Some(&it.resource_version) == version.as_ref()).then(|| PowerRequest::clone(it))
+        });
+        request.await
+    }
+
+    pub fn sight(&self) -> Sight {
+        // Short, for a real server has a real clock.
+        let again = Duration::from_millis(300);
+        let watch = RemedyWatch::at(self.controller.clone(), again, || 0.5);
+        Sight(watch)
+    }
+
+    pub async fn list(&self, path: &str) -> Vec<Value> {
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        let list: Value = self.people.request(request).await.unwrap();
+        list["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    pub async fn no_objects(&self, kind: Kind) -> bool {
+        let all = self.api(kind).list(&ListParams::default()).await;
+        all.unwrap().items.is_empty()
+    }
+}
+
+pub fn machine_api((group, ..): Kind) -> MachineApi {
+    if group == OPENSHIFT.0 {
+        MachineApi::OpenShift
+    } else {
+        MachineApi::ClusterApi
+    }
+}
+
+/// What Cluster API demands.
+pub fn capi_spec((_, version, ..): Kind) -> Value {
+    let group = METAL3_MACHINE.0;
+    let reference = if version == "v1beta1" {
+        json!({ "apiVersion": format!("{group}/v1beta1"), "kind": "Metal3Machine", "name": "mm" })
+    } else {
+        json!({ "apiGroup": group, "kind": "Metal3Machine", "name": "mm" })
+    };
+    json!({ "clusterName": "c", "bootstrap": { "dataSecretName": "d" }, "infrastructureRef": reference })
+}
+
+/// What one remediator sees.
+pub struct Sight(RemedyWatch);
+
+impl Sight {
+    pub fn view(&self) -> &RemedyView {
+        self.0.view()
+    }
+
+    /// What is found once it is seen.
+    pub async fn until<T>(&mut self, find: impl Fn(&RemedyView) -> Option<T>) -> T {
+        let deadline = Instant::now() + SOON;
+        loop {
+            if let Some(found) = find(self.0.view()) {
+                return found;
+            }
+            let in_time = timeout_at(deadline, self.0.changed()).await;
+            assert!(in_time.is_ok(), "not seen in time: {:?}", self.0.view());
+        }
+    }
+
+    pub async fn until_so(&mut self, is_so: impl Fn(&RemedyView) -> bool) {
+        self.until(|view| is_so(view).then_some(())).await;
+    }
+}
+
+/// Annotations of an object.
+pub fn annotation<'a>(object: &'a DynamicObject, name: &str) -> Option<&'a str> {
+    object.annotations().get(name).map(String::as_str)
+}
+
+pub fn shared<T>(it: T) -> Arc<T> {
+    Arc::new(it)
+}
