@@ -16,6 +16,7 @@ pub mod lock;
 pub mod metrics;
 pub mod policy_status;
 pub mod power;
+pub mod remedy;
 pub mod run;
 pub mod schedule;
 

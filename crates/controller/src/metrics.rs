@@ -207,6 +207,7 @@ mod tests {
             include_str!("leader/run.rs"),
             include_str!("policy_status/mod.rs"),
             include_str!("power/tally.rs"),
+            include_str!("remedy/tally.rs"),
         ];
         let lines = sources.iter().flat_map(|source| source.lines());
         let names = lines.filter_map(|line| line.trim().strip_prefix("name: \""));

@@ -17,6 +17,8 @@ use dogwatch_process::clock::Clock;
 use dogwatch_process::http::{HttpError, Server};
 use dogwatch_process::jitter::Jitter;
 use dogwatch_process::listen::Listen;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
@@ -27,7 +29,7 @@ use crate::lock::engine::{self, Engine, Gatekeeper};
 use crate::lock::http;
 use crate::metrics::Metrics;
 use crate::power;
-use crate::{Context, Stop, Stopper, handshake, healer, policy_status, schedule};
+use crate::{Context, Stop, Stopper, handshake, healer, policy_status, remedy, schedule};
 
 /// How long components may take to finish once they are told to stop. The Deployment's
 /// `terminationGracePeriodSeconds` is longer. Source: specification §2.7.
@@ -46,14 +48,24 @@ pub enum Component {
     Lock,
     /// The power of BareMetalHosts, by the one that leads.
     Power,
+    /// Failed machines are proved off and come back, by the one that leads; needs [`Component::Power`].
+    Remediation,
 }
 
 impl Component {
     /// Whether it acts for the whole cluster, so that only one replica may.
     fn needs_a_leader(self) -> bool {
         match self {
-            Component::Healer | Component::Power => true,
+            Component::Healer | Component::Power | Component::Remediation => true,
             Component::Lock => false,
+        }
+    }
+
+    /// Whether it looks at Nodes and Leases.
+    fn needs_the_cluster(self) -> bool {
+        match self {
+            Component::Healer | Component::Remediation => true,
+            Component::Lock | Component::Power => false,
         }
     }
 }
@@ -78,6 +90,8 @@ pub struct Setup {
     pub lock: http::Config,
     /// How the power of hosts is kept.
     pub power: power::Settings,
+    /// How failed machines are remediated.
+    pub remediation: dogwatch_core::remedy::Config,
     /// Asks the Prometheus gates of policies that rule hosts of the lock API.
     pub gatekeeper: Arc<dyn Gatekeeper>,
 }
@@ -131,26 +145,15 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), Run
     }
     let (last_stopper, last_stop) = Stop::new();
     let mut election = JoinSet::new();
-    if setup.components.contains(&Component::Healer) {
+    let parts = &setup.components;
+    if parts.iter().any(|part| part.needs_the_cluster()) {
         watch_cluster(&context, showing, jitter.clone());
-        components.spawn(named(
-            "the status of policies",
-            policy_status::run(context.clone()),
-        ));
-        let healing = heal::Config {
-            flags: context.flags.clone(),
-            ..heal::Config::default()
-        };
-        components.spawn(named("the healer", healer::run(context.clone(), healing)));
-        let telling = handshake::run(context.clone());
-        components.spawn(named("the handshake with other health checks", telling));
     }
-    if setup.components.contains(&Component::Power) {
-        let power = power::run(context.clone(), setup.power);
-        components.spawn(named("power control", power));
+    let leading = leading(&context, parts, setup.power, setup.remediation);
+    for (name, part) in leading {
+        components.spawn(named(name, part));
     }
-    if setup.components.iter().any(|part| part.needs_a_leader()) {
-        components.spawn(named("the schedules", schedule::run(context.clone())));
+    if parts.iter().any(|part| part.needs_a_leader()) {
         election.spawn(lead(&context, terms, jitter).run(last_stop));
     }
     let ended = tokio::select! {
@@ -160,6 +163,46 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), Run
     };
     finish(stopper, components, last_stopper, election).await;
     ended
+}
+
+type Part = (&'static str, BoxFuture<'static, ()>);
+
+/// What acts only while this process leads.
+fn leading(
+    context: &Context,
+    parts: &BTreeSet<Component>,
+    power: power::Settings,
+    remediation: dogwatch_core::remedy::Config,
+) -> Vec<Part> {
+    let mut leading: Vec<Part> = Vec::new();
+    if parts.contains(&Component::Healer) {
+        let policies = policy_status::run(context.clone());
+        leading.push(("the status of policies", policies.boxed()));
+        let healing = heal::Config {
+            flags: context.flags.clone(),
+            ..heal::Config::default()
+        };
+        leading.push(("the healer", healer::run(context.clone(), healing).boxed()));
+        let telling = handshake::run(context.clone());
+        leading.push(("the handshake with other health checks", telling.boxed()));
+    }
+    if parts.contains(&Component::Remediation) {
+        let settings = remedy::Settings {
+            config: remediation,
+            power: power.board.clone(),
+            power_config: power.config,
+            board: remedy::RemediationBoard::default(),
+        };
+        let remediation = remedy::run(context.clone(), settings);
+        leading.push(("remediation", remediation.boxed()));
+    }
+    if parts.contains(&Component::Power) {
+        leading.push(("power control", power::run(context.clone(), power).boxed()));
+    }
+    if parts.iter().any(|part| part.needs_a_leader()) {
+        leading.push(("the schedules", schedule::run(context.clone()).boxed()));
+    }
+    leading
 }
 
 /// Watches end with the runtime: nothing of theirs is worth waiting for.

@@ -14,16 +14,17 @@ use dogwatch_process::listen::Listen;
 use dogwatch_process::log::Format;
 
 use super::power::PowerArgs;
+use super::remediation::RemediationArgs;
 
 /// What runs, and where it serves.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ControllerArgs {
-    /// What runs: power, healer, lock; separated by commas
+    /// What runs: power, remediation, healer, lock; separated by commas
     #[arg(
         long,
         env = "DOGWATCH_COMPONENTS",
         value_name = "NAMES",
-        default_value = "power,healer,lock",
+        default_value = "power,remediation,healer,lock",
         value_delimiter = ',',
         value_parser = part
     )]
@@ -85,6 +86,10 @@ pub struct ControllerArgs {
     #[command(flatten)]
     pub power: PowerArgs,
 
+    /// How failed machines are remediated
+    #[command(flatten)]
+    pub remediation: RemediationArgs,
+
     /// What gates of policies need to ask a Prometheus
     #[command(flatten)]
     pub prometheus: PrometheusArgs,
@@ -118,6 +123,8 @@ pub enum Part {
     Lock,
     /// The power of BareMetalHosts.
     Power,
+    /// Failed machines are proved off and come back.
+    Remediation,
 }
 
 impl From<Part> for Component {
@@ -126,6 +133,7 @@ impl From<Part> for Component {
             Part::Healer => Component::Healer,
             Part::Lock => Component::Lock,
             Part::Power => Component::Power,
+            Part::Remediation => Component::Remediation,
         }
     }
 }
@@ -148,15 +156,16 @@ impl From<LockAuth> for http::LockAuth {
     }
 }
 
+const PARTS: &str = "there are power, remediation, healer and lock";
+
 fn part(text: &str) -> Result<Part, String> {
     match text {
         "healer" => Ok(Part::Healer),
         "lock" => Ok(Part::Lock),
         "power" => Ok(Part::Power),
-        "remediation" | "web" => Err(format!(
-            "{text} is not built yet: there are power, healer and lock"
-        )),
-        _ => Err("there are power, healer and lock".to_owned()),
+        "remediation" => Ok(Part::Remediation),
+        "web" => Err(format!("{text} is not built yet: {PARTS}")),
+        _ => Err(PARTS.to_owned()),
     }
 }
 
@@ -189,18 +198,13 @@ mod tests {
 
     #[test]
     fn what_is_not_built_yet_is_refused_by_name() {
-        for name in ["remediation", "web"] {
-            let error = parsed(&["--components", &format!("healer,{name}")]).unwrap_err();
-            assert!(
-                error.contains("--components") && error.contains("not built yet"),
-                "{error}"
-            );
-        }
+        let error = parsed(&["--components", "healer,web"]).unwrap_err();
         assert!(
-            parsed(&["--components", "watchdog"])
-                .unwrap_err()
-                .contains("power, healer and lock")
+            error.contains("--components") && error.contains("not built yet"),
+            "{error}"
         );
+        let error = parsed(&["--components", "watchdog"]).unwrap_err();
+        assert!(error.contains("remediation, healer and lock"), "{error}");
     }
 
     /// The book's table, held to what `--help` says.
@@ -239,7 +243,7 @@ mod tests {
     fn components_are_chosen_by_name() {
         assert_eq!(
             parsed(&[]).unwrap().components,
-            [Part::Power, Part::Healer, Part::Lock]
+            [Part::Power, Part::Remediation, Part::Healer, Part::Lock]
         );
         assert_eq!(
             parsed(&["--components=lock"]).unwrap().components,
@@ -265,6 +269,8 @@ mod tests {
             ("--power-settle", "0s"),
             ("--soft-power-off-timeout", "1"),
             ("--host-namespaces", "Metal"),
+            ("--max-fenced", "0"),
+            ("--fence-cooldown", "soon"),
             ("--log-format", "xml"),
         ] {
             let error = parsed(&[&format!("{flag}={value}")]).unwrap_err();

@@ -2,6 +2,7 @@
 
 mod args;
 mod power;
+mod remediation;
 
 use std::sync::Arc;
 
@@ -57,6 +58,7 @@ async fn prepare(cluster: &Cluster, args: ControllerArgs) -> Result<Setup, Failu
         Failure::new(Exit::Usage, text)
     })?;
     let lock = lock(&args)?;
+    needs_power(&args.components)?;
     let connection = dogwatch_k8s::connect_to(cluster.context.as_deref())
         .await
         .map_err(|error| Failure::connect(&error))?;
@@ -64,15 +66,17 @@ async fn prepare(cluster: &Cluster, args: ControllerArgs) -> Result<Setup, Failu
         Failure::new(Exit::Failed, format!("cannot read {RANDOM_UUID}: {error}"))
     })?;
     let gatekeeper = Arc::new(Prometheus::new(args.prometheus.settings()));
+    let flags = Config {
+        max_unavailable: args.max_unavailable,
+        drain_timeout: args.drain_timeout,
+        ..Config::default()
+    };
     Ok(Setup {
         client: connection.client,
         namespace: cluster.namespace.clone(),
         clock: Clock::system(),
-        flags: Config {
-            max_unavailable: args.max_unavailable,
-            drain_timeout: args.drain_timeout,
-            ..Config::default()
-        },
+        remediation: args.remediation.config(flags.clone()),
+        flags,
         process: process.trim().to_owned(),
         components: args.components.into_iter().map(Component::from).collect(),
         listen: args.listen,
@@ -80,6 +84,16 @@ async fn prepare(cluster: &Cluster, args: ControllerArgs) -> Result<Setup, Failu
         power: args.power.settings(),
         gatekeeper,
     })
+}
+
+/// The proof that a host is off is made by the part that keeps its power.
+fn needs_power(parts: &[args::Part]) -> Result<(), Failure> {
+    let has = |part| parts.contains(&part);
+    if has(args::Part::Remediation) && !has(args::Part::Power) {
+        let text = "--components: remediation needs power, which proves that a host is off";
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    Ok(())
 }
 
 /// What is unsafe is refused before anything is touched.
