@@ -124,7 +124,7 @@ pub struct World {
     pub config: Config,
     pub park: Park,
     pub scissors: Scissors,
-    clock: Arc<TokioClock>,
+    pub clock: Arc<TokioClock>,
 }
 
 /// A process; dropped, it is killed.
@@ -335,7 +335,7 @@ impl World {
         }
     }
 
-    fn connect(&self) -> power::Connect {
+    pub fn connect(&self) -> power::Connect {
         let (park, scissors) = (self.park.clone(), self.scissors.clone());
         Arc::new(
             move |address: &Address, credentials: &Credentials, _: bool| {
