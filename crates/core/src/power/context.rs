@@ -199,9 +199,22 @@ impl<'a> Context<'a> {
             .filter(|(first, _)| self.is_fresh(first) && self.witness(level) == Witness::Agrees)
     }
 
+    /// When the level was last asked, at `since` or later and not longer than two polls ago, and showed that
+    /// the machine may run; `None` as well where it said off since. An answer that fails now and then does
+    /// not hide it.
+    pub(super) fn life(&self, level: usize, since: Duration) -> Option<Duration> {
+        let asked = self.seen.memory.alive.get(&level).copied()?;
+        (asked >= since && self.is_recent(asked)).then_some(asked)
+    }
+
     /// Not older than two polls.
     pub(super) fn is_fresh(&self, read: &Read) -> bool {
-        read.answered.saturating_add(self.config.poll * 2) >= self.now.mono
+        self.is_recent(read.answered)
+    }
+
+    /// Not longer than two polls ago.
+    pub(super) fn is_recent(&self, moment: Duration) -> bool {
+        moment.saturating_add(self.config.poll * 2) >= self.now.mono
     }
 
     /// The wall-clock time of a monotonic moment of this process, in microseconds.

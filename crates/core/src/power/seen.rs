@@ -9,6 +9,7 @@ use super::annotations::{Request, requests};
 use super::bmc::{About, Answer, Cost, Fault, Reading};
 use super::confirmation::CONFIRMED_OFF;
 use super::host::{End, Host, HostName};
+use super::witness::HOLD_UP;
 use crate::Now;
 
 /// Everything that is known of one host.
@@ -85,6 +86,11 @@ pub struct Memory {
     pub abouts: BTreeMap<usize, About>,
     /// By level that was off when it was last read: when the first of the unbroken readings of off was asked.
     pub off_since: BTreeMap<usize, Duration>,
+    /// By level that has not said off since: when the newest reading that shows that the machine may run was
+    /// asked. Readings that failed since do not take it back.
+    pub alive: BTreeMap<usize, Duration>,
+    /// By further level: when the BMC was last asked, while the level was off, and said that the machine runs.
+    pub contradicted: BTreeMap<usize, Duration>,
     /// Since when each reboot annotation has been seen with its value: [`Request::id`].
     pub keys: BTreeMap<String, Duration>,
     /// A person's word ([`super::Confirmation`]) as it stands on the host, and since when it has been seen.
@@ -158,6 +164,7 @@ impl Memory {
     /// A reading ended.
     pub fn read(&mut self, read: Read) {
         let level = read.level;
+        self.note_life(&read);
         // In the order of asking: an answer that comes late is an old one.
         let place = self
             .readings
@@ -170,6 +177,33 @@ impl Memory {
             !is_same || kept <= KEPT
         });
         self.note_off(level);
+    }
+
+    fn note_life(&mut self, read: &Read) {
+        let known = self.alive.get(&read.level).copied();
+        if read.shows_life() {
+            let newest = known.map_or(read.asked, |known| known.max(read.asked));
+            self.alive.insert(read.level, newest);
+        } else if read.is_off() && known.is_some_and(|known| known < read.asked) {
+            self.alive.remove(&read.level);
+        }
+        if read.level == 0 {
+            self.note_witness(read);
+        }
+    }
+
+    /// What the BMC says of the levels beside it that are off.
+    fn note_witness(&mut self, read: &Read) {
+        if read.is_off() {
+            self.contradicted.clear();
+        }
+        if !read.shows_life() {
+            return;
+        }
+        let off = self.off_since.iter().filter(|(level, _)| **level > 0);
+        let off = off.filter(|(_, since)| read.asked >= since.saturating_add(HOLD_UP));
+        let contradicted = off.map(|(level, _)| (*level, read.asked));
+        self.contradicted.extend(contradicted);
     }
 
     /// Since when the level has been off without a break.
@@ -296,5 +330,7 @@ impl Memory {
         self.checks.clear();
         self.abouts.clear();
         self.off_since.clear();
+        self.alive.clear();
+        self.contradicted.clear();
     }
 }

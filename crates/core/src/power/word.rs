@@ -47,7 +47,7 @@ pub(super) fn word(ctx: &Context<'_>) -> Option<Word> {
     if keys.is_empty() {
         return Some(void(reason::CONFIRMATION_OF_NOTHING, of_nothing(&said)));
     }
-    if let Some(message) = contradicted(ctx, &said) {
+    if let Some(message) = contradicted(ctx, &said, *since) {
         return Some(void(reason::CONFIRMATION_CONTRADICTED, message));
     }
     Some(Word::Stands {
@@ -102,16 +102,22 @@ fn of_nothing(said: &Confirmation) -> String {
     )
 }
 
-fn contradicted(ctx: &Context<'_>, said: &Confirmation) -> Option<String> {
-    let levels = 0..ctx.seen.host.levels.len();
-    let newest = levels.filter_map(|level| ctx.newest(level));
-    let mut alive = newest.filter(|read| ctx.is_fresh(read) && read.shows_life());
-    let read = alive.next()?;
+/// The newest reading of a level shows life, or one does that was asked after the word was there.
+fn contradicted(ctx: &Context<'_>, said: &Confirmation, since: Duration) -> Option<String> {
+    let life = |level| {
+        let newest = ctx.newest(level).filter(|read| read.shows_life());
+        let newest = newest
+            .filter(|read| ctx.is_fresh(read))
+            .map(|read| read.asked);
+        let asked = newest.or_else(|| ctx.life(level, since))?;
+        Some((level, asked))
+    };
+    let (level, asked) = (0..ctx.seen.host.levels.len()).find_map(life)?;
     Some(format!(
         "{} says that the host is off, and {} said at {} that it is not; nothing is released",
         short(&said.by),
-        off::name(read.level),
-        ctx.second(read.answered)
+        off::name(level),
+        ctx.second(asked)
     ))
 }
 

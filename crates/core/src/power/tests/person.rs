@@ -100,6 +100,29 @@ fn a_word_is_void_as_soon_as_its_key_goes_also_when_the_same_key_comes_again() {
 }
 
 #[test]
+fn a_word_is_for_what_it_names_whoever_reads_it_first() {
+    let mut world = dead();
+    let at = world.now().wall;
+    let word = Confirmation::of(&world.seen.host, "eve", at, "pulled the plug");
+    world.annotate(OTHER, HARD);
+    world.annotate(CONFIRMED_OFF, &word.value());
+    world.tick();
+    assert!(
+        is_for(&world, KEY) && !is_for(&world, OTHER),
+        "seen at once"
+    );
+    // A new leader sees all of it at the same moment.
+    world.annotate(KEY, r#"{"mode":"hard","machineUID":"2"}"#);
+    world.crash(1_000);
+    world.run(30);
+    assert_eq!(proved(&world), None);
+    world.annotate(KEY, HARD);
+    world.crash(1_000);
+    world.run(30);
+    assert!(is_for(&world, KEY) && !is_for(&world, OTHER));
+}
+
+#[test]
 fn a_word_for_another_value_of_the_key_is_for_another_request() {
     let mut world = dead();
     confirm(&mut world);
@@ -120,10 +143,30 @@ fn a_reading_that_shows_life_contradicts_a_word_until_it_is_older_than_two_polls
         assert!(world.said(reason::CONFIRMATION_CONTRADICTED), "{reading:?}");
         world.run(300);
         assert_eq!(proved(&world), None, "{reading:?}");
+        // An answer that fails now and then hides nothing.
         world.bmcs[0].default_says = Says::Fails(Class::TimedOut);
-        world.run(120);
+        for _ in 0..(100 * 20) {
+            world.tick();
+            assert_eq!(proved(&world), None, "{reading:?}");
+        }
+        world.run(30);
         assert!(is_for(&world, KEY), "{reading:?}: it is silent now");
     }
+}
+
+#[test]
+fn what_a_bmc_said_before_somebody_pulled_the_plug_counts_until_it_is_read_again() {
+    let mut world = dead();
+    world.bmcs[0].default_says = Says::Lie(Reading::On);
+    world.run(30);
+    world.bmcs[0].default_says = Says::Fails(Class::Unreachable);
+    confirm(&mut world);
+    world.until("it is read again", |world| {
+        let newest = world.seen.memory.readings.first();
+        newest.is_some_and(|read| read.said.is_err())
+    });
+    world.run(1);
+    assert!(is_for(&world, KEY));
 }
 
 #[test]

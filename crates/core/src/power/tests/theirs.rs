@@ -71,6 +71,18 @@ fn their_off_is_proved_by_our_own_readings_a_settle_time_after_our_key_was_seen(
 }
 
 #[test]
+fn a_longer_confirm_interval_is_kept_and_reached() {
+    let mut world = theirs();
+    world.config.confirm = Duration::from_secs(20);
+    world.annotate(KEY, HARD);
+    world.run(2);
+    powers_off(&mut world);
+    world.until("proved", |world| proved(world).is_some());
+    let [first, second] = proved(&world).unwrap().readings().unwrap().both;
+    assert!(second.asked >= first.answered + world.config.confirm);
+}
+
+#[test]
 fn nothing_less_proves_their_off() {
     type Change = fn(&mut World);
     let rows: [(&str, Change); 13] = [

@@ -71,6 +71,46 @@ fn a_bmc_that_says_on_later_ends_the_proof() {
 }
 
 #[test]
+fn a_bmc_that_does_not_always_answer_contradicts_all_the_same() {
+    let mut world = with_pdu(true);
+    world.bmcs[0].default_takes = Takes::Fails(Class::Unsupported);
+    world.until("it is contradicted", |world| {
+        world.said(reason::LEVEL_CONTRADICTED)
+    });
+    for tick in 0..(600 * 20) {
+        let silent = Says::Fails(Class::TimedOut);
+        let is_silent = tick / 20 % 60 < 45;
+        world.bmcs[0].default_says = if is_silent { silent } else { Says::Truth };
+        // Nor does the PDU always.
+        let is_silent = tick / 20 % 7 == 0;
+        world.bmcs[1].default_says = if is_silent { silent } else { Says::Truth };
+        world.tick();
+        assert_eq!(proved(&world), None);
+        assert_ne!(world.status().powered_on, Some(false));
+    }
+}
+
+#[test]
+fn what_a_bmc_says_in_its_last_moment_means_nothing() {
+    let mut world = with_pdu(false);
+    world.bmcs[0].default_takes = Takes::Fails(Class::Unsupported);
+    world.until("the PDU was read off", |world| {
+        world.seen.memory.off_since.contains_key(&1)
+    });
+    let off = world.seen.memory.off_since[&1];
+    world.seen.memory.read(Read {
+        level: 0,
+        asked: off + std::time::Duration::from_millis(500),
+        answered: off + std::time::Duration::from_millis(600),
+        said: Ok(Reading::On),
+    });
+    let begun = world.time;
+    world.until_confirmed();
+    assert!(world.time - begun < 20_000, "nobody waits for what it said");
+    assert!(!world.said(reason::LEVEL_CONTRADICTED));
+}
+
+#[test]
 fn a_slow_answer_of_the_bmc_keeps_a_proof_by_a_pdu_up() {
     let mut world = with_pdu(true);
     world.until("the PDU is off", |world| !world.bmcs[1].gives);
