@@ -31,7 +31,7 @@ pub(super) fn conditions(
         message: message.to_owned(),
         heartbeat: false,
     };
-    let is_under_way = if is_under_way(request, status, because) {
+    let is_under_way = if is_under_way(status, because) {
         Status::True
     } else {
         Status::False
@@ -47,30 +47,32 @@ pub(super) fn conditions(
             comes_back(request),
         ),
     ];
-    if let Some((status, reason)) = outcome(request, status) {
+    if let Some((status, reason)) = outcome(request, status, because) {
         all.push(observe(SUCCEEDED, status, reason, text));
     }
     all
 }
 
-fn is_under_way(request: &PowerRequest, status: &RequestStatus, because: &Because) -> bool {
-    let is_waiting =
-        because.reason == reason::NODE_HEALTHY || because.reason == reason::BAD_REQUEST;
-    request.has_finalizer && status.ended_at.is_none() && !is_waiting
+fn is_under_way(status: &RequestStatus, because: &Because) -> bool {
+    let is_held = [reason::NODE_HEALTHY, reason::BAD_REQUEST].contains(&because.reason);
+    status.ended_at.is_none() && !is_held
 }
 
 /// `Succeeded`, if it is decided.
-fn outcome(request: &PowerRequest, status: &RequestStatus) -> Option<(Status, &'static str)> {
-    if request.strategy.is_err() {
-        return Some((Status::False, reason::BAD_REQUEST));
+fn outcome(
+    request: &PowerRequest,
+    status: &RequestStatus,
+    because: &Because,
+) -> Option<(Status, &'static str)> {
+    if because.reason == reason::BAD_REQUEST {
+        return Some((Status::False, because.reason));
     }
-    let step = ended_with(status)?;
     let failed = if request.timed_out {
         reason::TIMED_OUT
     } else {
         reason::ATTEMPTS_USED_UP
     };
-    match step {
+    match ended_with(status)? {
         Step::NodeReady => Some((Status::True, reason::REMEDIATED)),
         Step::Withdrawn if !request.timed_out => None,
         Step::Withdrawn | Step::Failed => Some((Status::False, failed)),

@@ -2,6 +2,7 @@
 
 pub(super) mod desk;
 
+mod bad;
 mod cancel;
 mod flow;
 mod retry;
