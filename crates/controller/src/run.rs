@@ -183,6 +183,8 @@ fn leading(
             ..heal::Config::default()
         };
         leading.push(("the healer", healer::run(context.clone(), healing).boxed()));
+    }
+    if parts.iter().any(|part| part.needs_the_cluster()) {
         let telling = handshake::run(context.clone());
         leading.push(("the handshake with other health checks", telling.boxed()));
     }

@@ -44,7 +44,7 @@ impl Patient<'_> {
             Parsed::Is(_) if matches!(self.ctx.seen.policies, Policies::NotYet) => None,
             Parsed::Is(record) if self.node.abort != Parsed::Absent => Some(self.abort(record)),
             Parsed::Is(record) if self.is_back(record) => Some(self.back()),
-            Parsed::Is(record) if self.is_fenced(record) => Some(self.being_fenced()),
+            Parsed::Is(record) if self.is_fenced(record) => Some(being_fenced()),
             Parsed::Is(record) => match record.phase {
                 Phase::Waiting => self.waiting(record),
                 Phase::Draining => Some(self.draining(record)),
@@ -96,11 +96,6 @@ impl Patient<'_> {
             Phase::Waiting | Phase::Returning => false,
             Phase::Draining | Phase::Rebooting => self.node.fenced,
         }
-    }
-
-    fn being_fenced(&self) -> Decision {
-        let text = "the remediator has this machine in hand; goes on when that is over, or when it has booted anew";
-        because(reboot::reason::BEING_FENCED, text)
     }
 
     fn awaiting_kubelet(&self) -> Decision {
@@ -248,4 +243,9 @@ impl Patient<'_> {
         let after = crate::duration::format(self.ctx.config.heal_after);
         format!("its coordinator gave no sign for {after}")
     }
+}
+
+fn being_fenced() -> Decision {
+    let text = "the remediator has this machine in hand; goes on when that is over, or when it has booted anew";
+    because(reboot::reason::BEING_FENCED, text)
 }

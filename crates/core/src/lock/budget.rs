@@ -15,6 +15,10 @@ pub const WAIT_FOR_HIGHER_SLOT: Duration = Duration::from_secs(5);
 
 /// One member of the group, as a fresh read shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a Node's own yes-or-no facts"
+)]
 pub struct NodeRow {
     /// Its name.
     pub name: NodeName,

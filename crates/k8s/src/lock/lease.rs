@@ -88,13 +88,13 @@ pub(super) fn record(lease: &Lease) -> Option<LockRecord> {
 
 /// The incarnation of a Lease that a write is made for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Version<'a> {
+pub(super) struct Incarnation<'a> {
     pub(super) name: &'a str,
     pub(super) uid: &'a str,
     pub(super) resource_version: &'a str,
 }
 
-impl<'a> From<&'a LeaseSeen> for Version<'a> {
+impl<'a> From<&'a LeaseSeen> for Incarnation<'a> {
     fn from(lease: &'a LeaseSeen) -> Self {
         Self {
             name: &lease.name,
@@ -112,7 +112,12 @@ pub(super) fn apply_body(lease: &LeaseSeen, holder: &HolderId, record: &LockReco
 
 /// Server-side apply of everything that a holder owns. With the resourceVersion alone, a late duplicate
 /// would make a deleted Lease anew and hold it; the UID refuses that too (measured).
-pub(super) fn held_body(lease: Version<'_>, holder: &str, record: &str, since: Timestamp) -> Value {
+pub(super) fn held_body(
+    lease: Incarnation<'_>,
+    holder: &str,
+    record: &str,
+    since: Timestamp,
+) -> Value {
     json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -131,7 +136,7 @@ pub(super) fn held_body(lease: Version<'_>, holder: &str, record: &str, since: T
 
 /// The body of the one merge patch that frees: holder and record go together, for a field left
 /// behind would refuse every later bid.
-pub(super) fn free_body(lease: Version<'_>, next: &[HolderId], given_back: u32) -> Value {
+pub(super) fn free_body(lease: Incarnation<'_>, next: &[HolderId], given_back: u32) -> Value {
     let names: Vec<&str> = next.iter().map(HolderId::as_str).collect();
     json!({
         "metadata": {

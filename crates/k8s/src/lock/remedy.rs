@@ -17,7 +17,7 @@ use kube::api::{ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 
 use super::count;
-use super::lease::{self, Version};
+use super::lease::{self, Incarnation};
 use crate::cluster::LeaseObject;
 use crate::error::{Error, Kind, ask};
 
@@ -77,8 +77,8 @@ impl RemedyHeld {
         seen(&lease.name, lease.holder.as_deref()?, uid, version, record)
     }
 
-    fn version(&self) -> Version<'_> {
-        Version {
+    fn version(&self) -> Incarnation<'_> {
+        Incarnation {
             name: &self.lease,
             uid: &self.uid,
             resource_version: &self.resource_version,
@@ -265,7 +265,11 @@ impl RemedyLease {
         Ok(Taken::Held(held))
     }
 
-    async fn apply(&self, lease: Version<'_>, record: &RemedyRecord) -> Result<RemedyHeld, Error> {
+    async fn apply(
+        &self,
+        lease: Incarnation<'_>,
+        record: &RemedyRecord,
+    ) -> Result<RemedyHeld, Error> {
         let text =
             serde_json::to_string(record).expect("a record has only names, flags and a time");
         let holder = lease_name::REMEDY_HOLDER;
@@ -276,7 +280,7 @@ impl RemedyLease {
         RemedyHeld::of(&LeaseObject::of(&written)).ok_or_else(|| unreadable(lease.name))
     }
 
-    async fn write_free(&self, lease: Version<'_>) -> Result<(), Error> {
+    async fn write_free(&self, lease: Incarnation<'_>) -> Result<(), Error> {
         let params = PatchParams {
             field_manager: Some(lease_name::REMEDY_HOLDER.into()),
             ..PatchParams::default()
@@ -338,11 +342,11 @@ fn seen(
     })
 }
 
-fn version(lease: &Lease) -> Result<Version<'_>, Error> {
+fn version(lease: &Lease) -> Result<Incarnation<'_>, Error> {
     let metadata = &lease.metadata;
     let name = metadata.name.as_deref();
     let version = || {
-        Some(Version {
+        Some(Incarnation {
             name: name?,
             uid: metadata.uid.as_deref()?,
             resource_version: metadata.resource_version.as_deref()?,

@@ -45,7 +45,7 @@ fn the_time_begins_when_the_attempt_was_first_seen_and_anew_with_each_attempt() 
     let mut watched = RebootsWatched::default();
     let until = |watched: &RebootsWatched, node: &NodeSeen| {
         let until = watched.until(node, &none, &flags)?;
-        Some((until - flags.reboot_timeout).as_secs())
+        Some(until.saturating_sub(flags.reboot_timeout).as_secs())
     };
     let first = node(Phase::Rebooting, 1);
     assert_eq!(until(&watched, &first), None, "it was not seen yet");
