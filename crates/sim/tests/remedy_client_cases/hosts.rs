@@ -31,7 +31,7 @@ pub fn owner() -> KeyOwner {
 fn foreign() -> Value {
     json!({
         "reboot.metal3.io": "", "reboot.metal3.io/iha": "{\"mode\":\"soft\"}",
-        "reboot.metal3.io/machine-remediation-2": "x", "reboot.metal3.io/power-remediation-": "x",
+        "reboot.metal3.io/machine-remediation-2": "x", "reboot.metal3.io/power-remediation": "x",
         "reboot.metal3.io/capbm-requested-power-off": "{\"mode\":\"hard\"}",
         "metal3.io/other": "large", "dogwatch.dev/node": "n",
     })
@@ -121,7 +121,7 @@ pub async fn a_key_of_somebody_else_is_neither_written_over_nor_removed(world: &
         "reboot.metal3.io",
         "reboot.metal3.io/iha",
         "reboot.metal3.io/machine-remediation-2",
-        "reboot.metal3.io/power-remediation-",
+        "reboot.metal3.io/power-remediation",
         "dogwatch.dev/node",
     ] {
         let answer = client.remove_key(&host, key, None).await;

@@ -79,7 +79,9 @@ fn power(case: &Case) -> PowerSeen {
         owner: Owner::Ours,
         shared_with: Vec::new(),
         same_system: Vec::new(),
-        access: vec![Access::Ready { cost: Cost::Request }],
+        access: vec![Access::Ready {
+            cost: Cost::Request,
+        }],
         memory,
     };
     let proof = power::proof(&seen, &power::Config::default(), seconds(2));

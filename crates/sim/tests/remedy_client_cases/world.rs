@@ -112,13 +112,23 @@ impl World {
             serde_json::from_value(definition.clone()).unwrap();
         let name = definition.name_any();
         let kinds: Api<CustomResourceDefinition> = Api::all(self.people.clone());
-        if let Some(there) = kinds.get_opt(&name).await.unwrap() {
-            definition.metadata.resource_version = there.resource_version();
-            let params = PostParams::default();
-            kinds.replace(&name, &params, &definition).await.unwrap();
-        } else {
-            let params = PostParams::default();
-            kinds.create(&params, &definition).await.unwrap();
+        let params = PostParams::default();
+        let deadline = Instant::now() + SOON;
+        // Controllers of the server write to it, and the one before may be on its way out.
+        loop {
+            let there = kinds.get_opt(&name).await.unwrap();
+            definition.metadata.resource_version =
+                there.as_ref().and_then(|it| it.resource_version());
+            let answer = match there {
+                Some(there) if there.metadata.deletion_timestamp.is_some() => None,
+                Some(_) => kinds.replace(&name, &params, &definition).await.ok(),
+                None => kinds.create(&params, &definition).await.ok(),
+            };
+            if answer.is_some() {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{name} cannot be installed");
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         for version in definition.spec.versions.iter().filter(|it| it.served) {
             let spec = &definition.spec;
