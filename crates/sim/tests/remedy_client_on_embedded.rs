@@ -6,10 +6,14 @@
 mod remedy_client_cases;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use dogwatch_sim::api::{ApiServer, Options};
+use dogwatch_k8s::remedy::{RemedyWatch, WriteError};
+use dogwatch_sim::api::{ApiServer, AuditEntry, Denial, FaultEffect, Options, Verb};
 use dogwatch_sim::clock::TokioClock;
-use remedy_client_cases::world::World;
+use remedy_client_cases::world::{CAPI, METAL3_MACHINE, OPENSHIFT, World};
+use remedy_client_cases::{owner, record};
+use serde_json::json;
 
 fn server() -> ApiServer {
     let epoch: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
@@ -30,3 +34,137 @@ macro_rules! on_embedded {
 }
 
 remedy_client_cases::every_case!(on_embedded);
+
+fn asked(server: &ApiServer, verb: Verb) -> usize {
+    let log = server.audit_log();
+    let is_it = |entry: &&AuditEntry| entry.user == "controller" && entry.verb == Some(verb);
+    log.iter().filter(is_it).count()
+}
+
+/// As long as a real one would wait: the clock is paused.
+fn watch(server: &ApiServer) -> RemedyWatch {
+    RemedyWatch::new(server.client("controller"), || 1.0)
+}
+
+async fn synced(watch: &mut RemedyWatch) {
+    while !watch.view().synced {
+        watch.changed().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_machines_come_page_by_page_and_nothing_is_asked_again() {
+    let server = server();
+    let world = world(&server).await;
+    for number in 0..600 {
+        let name = format!("m{number}");
+        world.make(OPENSHIFT, &name, json!({ "spec": {} })).await;
+    }
+    server.clear_audit_log();
+    let mut watch = watch(&server);
+    synced(&mut watch).await;
+    assert_eq!(watch.view().machines.len(), 600);
+    // Three pages of OpenShift's Machines, and one list of each other kind.
+    assert_eq!(asked(&server, Verb::List), 3 + 3);
+    tokio::select! {
+        () = watch.changed() => panic!("{:?}", watch.view().trouble),
+        () = tokio::time::sleep(Duration::from_hours(1)) => {}
+    }
+    assert_eq!(asked(&server, Verb::List), 3 + 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_kind_is_looked_for_every_five_minutes_and_no_oftener() {
+    let server = server();
+    let world = world(&server).await;
+    for kind in [CAPI, METAL3_MACHINE] {
+        world.take_out(kind).await;
+    }
+    server.clear_audit_log();
+    let mut watch = watch(&server);
+    synced(&mut watch).await;
+    let looks = || {
+        let log = server.audit_log();
+        let path = "/apis/cluster.x-k8s.io/v1beta2";
+        log.iter().filter(|entry| entry.resource == path).count()
+    };
+    assert_eq!(looks(), 1);
+    tokio::select! {
+        () = watch.changed() => panic!("{:?}", watch.view()),
+        () = tokio::time::sleep(Duration::from_secs(3590)) => {}
+    }
+    assert_eq!(looks(), 1 + 11);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_seen_stays_while_the_api_is_away_or_a_right_is_missing() {
+    let server = server();
+    let world = world(&server).await;
+    let machine = world.machine(OPENSHIFT, "m", json!({ "spec": {} })).await;
+    let mut sight = world.sight();
+    sight.until_so(|view| view.synced).await;
+    server.partition("controller", true);
+    server.cut_watches(Some("controller"));
+    sight.until_so(|view| view.trouble.len() == 4).await;
+    assert_eq!(*sight.view().machines[&machine.name], machine);
+    server.set_denials(vec![Denial {
+        user: Some("controller".into()),
+        verb: None,
+        resource: Some("machines".into()),
+    }]);
+    server.partition("controller", false);
+    let of_machines = "machines.machine.openshift.io";
+    sight
+        .until_so(|view| view.trouble[of_machines].contains("403"))
+        .await;
+    assert_eq!(*sight.view().machines[&machine.name], machine);
+    assert!(sight.view().synced, "what was listed is known, and old");
+    server.set_denials(Vec::new());
+    world.delete(OPENSHIFT, "m").await;
+    sight.until_so(|view| view.machines.is_empty()).await;
+    assert!(!sight.view().trouble.contains_key(of_machines));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_concluded_from_a_kind_that_may_not_be_read() {
+    let server = server();
+    let world = world(&server).await;
+    server.set_denials(vec![Denial {
+        user: Some("controller".into()),
+        verb: None,
+        resource: Some("metal3machines".into()),
+    }]);
+    let mut sight = world.sight();
+    sight
+        .until_so(|view| view.installed.len() == 3 && view.trouble.len() == 1)
+        .await;
+    assert!(!sight.view().synced);
+    let trouble = &sight.view().trouble["metal3machines.infrastructure.cluster.x-k8s.io"];
+    assert!(trouble.contains("metal3machines"), "{trouble}");
+    server.set_denials(Vec::new());
+    sight.until_so(|view| view.synced).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_answer_is_lost_is_no_write_that_was_refused_and_is_done_once() {
+    let server = server();
+    let world = world(&server).await;
+    let host = world.host("h", json!({})).await;
+    server.set_faults(|request| {
+        let is_write = request.user == "controller" && request.verb == Some(Verb::Patch);
+        if is_write {
+            vec![FaultEffect::LoseAnswer]
+        } else {
+            Vec::new()
+        }
+    });
+    let client = world.client();
+    let answer = client.add_key(&host, &owner(), &record()).await;
+    assert!(matches!(answer, Err(WriteError::Api(_))), "{answer:?}");
+    server.set_faults(|_| Vec::new());
+    let again = client.add_key(&host, &owner(), &record()).await;
+    assert!(matches!(again, Err(WriteError::Changed(_))), "{again:?}");
+    let host = world.host_now("h").await;
+    let done = client.add_key(&host, &owner(), &record()).await.unwrap();
+    assert_eq!(done, host, "it was written");
+}
