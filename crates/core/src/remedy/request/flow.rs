@@ -114,13 +114,12 @@ impl Flow<'_> {
     /// What the host keeps for the Node, its record, the mark and the Lease.
     fn clear_away(&self, decision: Decision) -> Decision {
         let mut decision = unless_host_is_written(&self.ctx, decision, restore::steps);
-        let kept = self.case.kept.as_ref();
-        let comes_back = |kept: &&Kept| {
+        let comes_back = |kept: &Kept| {
             let node = kept.node.as_ref();
             node.is_some_and(|node| node.uid != kept.backup.uid)
         };
         // What was kept comes back on the Node before the Node is let go.
-        let is_restoring = kept.filter(comes_back).is_some();
+        let is_restoring = self.case.kept.as_ref().is_some_and(comes_back);
         let is_open = self.ctx.open_record().is_some() && !self.case.is_keyed() && !is_restoring;
         if let (Some(end), true, Ok(host)) = (self.end, is_open, &self.case.host) {
             decision = unless_host_is_written(&self.ctx, decision, |_, decision| {

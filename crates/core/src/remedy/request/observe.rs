@@ -51,19 +51,20 @@ impl Flow<'_> {
             return;
         };
         if is_keyed && attempt.key_at.is_none() {
-            attempt.key_at = self.see(Step::KeyAdded);
+            attempt.key_at = Some(self.see(Step::KeyAdded));
         }
-        if is_keyed && attempt.off_at.is_none() {
-            if let Some(note) = self.ctx.proof().map(|proof| self.note(proof)) {
-                self.status.proof = Some(note);
-                attempt.off_at = self.see(Step::OffProved);
-            }
+        if is_keyed
+            && attempt.off_at.is_none()
+            && let Some(proof) = self.ctx.proof()
+        {
+            self.status.proof = Some(self.note(proof));
+            attempt.off_at = Some(self.see(Step::OffProved));
         }
         if is_keyed && attempt.released_at.is_none() && self.is_released() {
-            attempt.released_at = self.see(Step::Released);
+            attempt.released_at = Some(self.see(Step::Released));
         }
         if !is_keyed && attempt.key_at.is_some() && attempt.key_removed_at.is_none() {
-            attempt.key_removed_at = self.see(Step::KeyRemoved);
+            attempt.key_removed_at = Some(self.see(Step::KeyRemoved));
         }
         if attempt.key_removed_at.is_some() && self.is_newly_on() {
             self.see(Step::PoweredOn);
@@ -84,9 +85,10 @@ impl Flow<'_> {
         })
     }
 
-    fn see(&mut self, step: Step) -> Option<jiff::Timestamp> {
+    /// When: now.
+    fn see(&mut self, step: Step) -> jiff::Timestamp {
         self.stamp(step);
-        Some(self.wall())
+        self.wall()
     }
 
     fn note(&self, proof: &OffProof) -> ProofNote {

@@ -184,7 +184,19 @@ impl Town {
                 true
             }
             Action::Untaint { node, tainted_at } => self.untaint(node, *tainted_at),
-            other => panic!("not of a request: {other:?}"),
+            Action::TakeLease { .. }
+            | Action::FreeLease { .. }
+            | Action::MarkNode { .. }
+            | Action::UnmarkNode { .. }
+            | Action::AddKey { .. }
+            | Action::RemoveKey { .. }
+            | Action::WriteRecord { .. }
+            | Action::KeepBackup { .. }
+            | Action::Release(_)
+            | Action::RemoveMachineNeed { .. }
+            | Action::RemoveNodeNeed { .. }
+            | Action::Restore { .. }
+            | Action::DropBackup { .. } => unreachable!("not of a request"),
         }
     }
 

@@ -34,38 +34,29 @@ fn a_node_is_deleted_on_a_proof_for_its_own_request_and_comes_back_with_a_new_bo
     assert_eq!(status.boot_id, old.boot_id.map(|boot| boot.to_string()));
     assert_eq!(status.host, Some((host_name("a"), "uid-h-a".to_owned())));
     assert_eq!(town.attempt("a").unwrap().number, 1);
-    let processing = Some(("True".into(), "PoweringOff".into()));
-    town.until("seen on its way", |town| {
-        town.condition("a", "Processing") == processing
-    });
-    town.until("released", |town| town.node("a").is_none());
-    town.site("a").is_connected = true;
+    town.heals_by_boot("a");
     town.until("done", |town| has_ended(town, "a"));
     assert_eq!(town.node("a").unwrap().seen.labels["tier"], "db");
+    assert_ne!(town.node("a").unwrap().seen.uid, old.uid);
     assert_eq!(town.site("a").power.power_offs(), 1);
+    let record = &town.host("a").annotations["dogwatch.dev/remediation"];
+    let record: Record = serde_json::from_str(record).unwrap();
+    assert_eq!(record.ended(), record.at(Step::NodeReady));
+    assert!(record.ended().is_some());
+}
+
+/// A WriteStatus stands before each step that follows from it (S5).
+#[test]
+fn each_step_stands_on_the_request_before_the_next_one_is_done() {
+    let mut town = Town::new(&["a"]);
+    town.fails("a", DELETE);
+    town.heals_by_boot("a");
+    town.until("done", |town| has_ended(town, "a"));
     assert_eq!(
-        town.written,
-        [
-            "AddFinalizer",
-            "WriteStatus",
-            "TakeLease",
-            "MarkNode",
-            "WriteStatus",
-            "AddKey",
-            "WriteStatus",
-            "WriteStatus",
-            "KeepBackup",
-            "Release",
-            "WriteStatus",
-            "RemoveKey",
-            "WriteStatus",
-            "WriteStatus",
-            "WriteStatus",
-            "Restore",
-            "DropBackup",
-            "WriteRecord",
-            "FreeLease",
-        ]
+        town.written.join(" "),
+        "AddFinalizer WriteStatus TakeLease MarkNode WriteStatus AddKey WriteStatus WriteStatus KeepBackup \
+         Release WriteStatus RemoveKey WriteStatus WriteStatus WriteStatus Restore DropBackup WriteRecord \
+         FreeLease"
     );
     assert_eq!(
         steps(&town, "a"),
@@ -79,16 +70,25 @@ fn a_node_is_deleted_on_a_proof_for_its_own_request_and_comes_back_with_a_new_bo
             Step::NodeReady,
         ]
     );
+}
+
+#[test]
+fn a_health_check_reads_its_conditions() {
+    let mut town = Town::new(&["a"]);
+    town.fails("a", DELETE);
+    let processing = Some(("True".into(), "PoweringOff".into()));
+    town.until("seen on its way", |town| {
+        town.condition("a", "Processing") == processing
+    });
+    assert_eq!(town.condition("a", "Succeeded"), None);
+    town.heals_by_boot("a");
+    town.until("done", |town| has_ended(town, "a"));
     assert_eq!(town.status("a").proof.unwrap().source, "OurCommand");
     let said = |kind| town.condition("a", kind).unwrap();
     assert_eq!(said("Succeeded"), ("True".into(), "Remediated".into()));
     assert_eq!(said("Processing"), ("False".into(), "Remediated".into()));
     assert_eq!(said("Remediation"), ("False".into(), "Remediated".into()));
     assert_eq!(said("PermanentNodeDeletionExpected").0, "False");
-    let record = &town.host("a").annotations["dogwatch.dev/remediation"];
-    let record: Record = serde_json::from_str(record).unwrap();
-    assert_eq!(record.ended(), record.at(Step::NodeReady));
-    assert!(record.ended().is_some());
 }
 
 #[test]
@@ -155,9 +155,9 @@ fn a_host_that_is_off_already_is_proved_off_and_its_node_released() {
 fn a_healed_network_fences_no_healthy_node() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let mut town = Town::new(&names);
-    names
-        .iter()
-        .for_each(|name| town.site(name).is_connected = false);
+    for name in names {
+        town.site(name).is_connected = false;
+    }
     town.run(50);
     assert!(town.nodes.values().all(|node| !node.seen.ready));
     town.crash(120_000);
@@ -211,7 +211,7 @@ fn a_ready_that_is_older_than_the_request_by_more_than_any_skew_is_not_believed(
         it.created = it
             .created
             .checked_add(jiff::Span::new().minutes(2))
-            .unwrap()
+            .unwrap();
     });
     town.run(5);
     assert!(town.node("a").unwrap().seen.ready, "its Ready stands");

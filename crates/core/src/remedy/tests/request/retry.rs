@@ -84,7 +84,7 @@ fn a_limit_that_is_lowered_below_the_count_ends_it() {
         it.strategy = Ok(Strategy {
             retry_limit: 0,
             ..QUICK
-        })
+        });
     });
     town.until("failed", has_failed);
     assert_eq!(town.attempt("a").unwrap().number, 3);
@@ -182,4 +182,26 @@ fn what_never_leaves_a_tainted_node_does_not_keep_the_host_off() {
     town.until("lifted", |town| {
         !town.node("a").unwrap().seen.out_of_service
     });
+}
+
+#[test]
+fn nor_does_a_later_attempt_that_waits_for_one() {
+    let mut town = Town::new(&["a"]);
+    town.fails("a", QUICK);
+    town.until("released", |town| town.node("a").is_none());
+    town.config.max_fenced = 0;
+    town.until("tried again", |town| {
+        town.attempt("a").is_some_and(|it| it.number == 2)
+    });
+    town.run(900);
+    // A blip of the BMC, long after the attempt would have been over.
+    town.site("a").power.bmcs[0].default_says = Says::Fails(Class::Unreachable);
+    town.run(60);
+    town.site("a").power.bmcs[0].default_says = Says::Truth;
+    town.run(60);
+    assert_eq!(town.status("a").ended_at, None);
+    town.config.max_fenced = 1;
+    town.heals_by_boot("a");
+    town.until("done", |town| town.status("a").ended_at.is_some());
+    assert_eq!(town.condition("a", "Succeeded").unwrap().0, "True");
 }

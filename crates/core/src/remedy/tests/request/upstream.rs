@@ -59,7 +59,7 @@ fn capm3_02_host_online_false() {
 fn capm3_03_other_strategy_type() {
     let mut town = asked(DELETE);
     town.change("a", |it| {
-        it.strategy = Err("spec.strategy.type is Reprovision".into())
+        it.strategy = Err("spec.strategy.type is Reprovision".into());
     });
     town.run(60);
     assert_eq!(
@@ -278,7 +278,7 @@ fn nhc_two_requests_of_control_plane_nodes_are_served_one_after_another() {
     );
     town.site(first).is_connected = true;
     town.until("both", |town| town.cuts(second) == 1);
-    assert_eq!(town.status(first).ended_at.is_some(), true);
+    assert!(town.status(first).ended_at.is_some());
 }
 
 #[test]
