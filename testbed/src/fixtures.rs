@@ -3,7 +3,7 @@
 //!
 //! They are strict where theirs are: what they do not know is dropped, what they require is demanded.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// OpenShift's Machine: `machine.openshift.io/v1beta1`.
 pub fn openshift_machines() -> Value {
@@ -50,6 +50,28 @@ pub fn only(mut definition: Value, version: &str) -> Value {
     let kept = versions.first_mut().expect("it has this version");
     kept["storage"] = Value::Bool(true);
     definition
+}
+
+/// The least Machine that [`openshift_machines`] takes.
+pub fn openshift_machine(name: &str) -> Value {
+    json!({ "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
+        "metadata": { "name": name }, "spec": {} })
+}
+
+/// The least Machine that [`cluster_api_machines`] takes, in `v1beta2`; its Metal3Machine has its name.
+pub fn cluster_api_machine(name: &str) -> Value {
+    let infrastructure = json!({ "apiGroup": "infrastructure.cluster.x-k8s.io",
+        "kind": "Metal3Machine", "name": name });
+    json!({ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+        "metadata": { "name": name },
+        "spec": { "clusterName": "c", "bootstrap": { "dataSecretName": "s" },
+            "infrastructureRef": infrastructure } })
+}
+
+/// The least host that [`metal3_hosts`] takes.
+pub fn host(name: &str) -> Value {
+    json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
+        "metadata": { "name": name }, "spec": { "online": true } })
 }
 
 fn read(text: &str) -> Value {

@@ -24,10 +24,6 @@ async fn install(plane: &ControlPlane, kind: &Value) {
     assert!(!conditions.contains("NonStructural"), "{conditions}");
 }
 
-fn machine(version: &str, name: &str, spec: &Value) -> Value {
-    json!({ "apiVersion": version, "kind": "Machine", "metadata": { "name": name }, "spec": spec })
-}
-
 #[tokio::test]
 async fn others_kinds_are_taken_by_a_real_api_server_and_are_as_strict_as_theirs() {
     let plane = ControlPlane::start().await.unwrap();
@@ -39,28 +35,23 @@ async fn others_kinds_are_taken_by_a_real_api_server_and_are_as_strict_as_theirs
 }
 
 async fn machines_demand_their_links(plane: &ControlPlane) {
-    let link = |group: &str| {
-        let mut link = json!({ "kind": "Metal3Machine", "name": "m" });
-        link[group] = json!("infrastructure.cluster.x-k8s.io");
-        json!({ "clusterName": "c", "bootstrap": { "dataSecretName": "s" }, "infrastructureRef": link })
-    };
-    let whole = machine("cluster.x-k8s.io/v1beta2", "m", &link("apiGroup"));
-    kubectl(plane, &APPLY, &whole).await.unwrap();
-    let other = machine("cluster.x-k8s.io/v1beta2", "n", &link("group"));
-    let refused = kubectl(plane, &["create", "-f", "-"], &other)
-        .await
-        .unwrap_err();
-    assert!(refused.contains("infrastructureRef"), "{refused}");
+    let mut machine = fixtures::cluster_api_machine("m");
+    kubectl(plane, &APPLY, &machine).await.unwrap();
+    machine["metadata"]["name"] = json!("n");
+    let link = machine["spec"]["infrastructureRef"].as_object_mut();
+    link.unwrap().remove("apiGroup");
+    let create = ["create", "-f", "-"];
+    let refused = kubectl(plane, &create, &machine).await.unwrap_err();
+    assert!(refused.contains("infrastructureRef.apiGroup"), "{refused}");
     // It is one object in both versions.
     let get = ["get", "machines.v1beta1.cluster.x-k8s.io", "m"];
     kubectl(plane, &get, &Value::Null).await.unwrap();
-    let openshift = machine("machine.openshift.io/v1beta1", "m", &json!({}));
+    let openshift = fixtures::openshift_machine("m");
     kubectl(plane, &APPLY, &openshift).await.unwrap();
 }
 
 async fn metal3s_host_drops_what_is_ours(plane: &ControlPlane) {
-    let host = json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
-        "metadata": { "name": "h" }, "spec": { "online": true } });
+    let host = fixtures::host("h");
     kubectl(plane, &APPLY, &host).await.unwrap();
     let status = |status: Value| json!({ "status": status }).to_string();
     let patch = [

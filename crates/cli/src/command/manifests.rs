@@ -26,12 +26,13 @@ const BASE: [&str; 10] = [
 ];
 
 /// `deploy/policies`, in the same order.
-const POLICIES: [&str; 5] = [
+const POLICIES: [&str; 6] = [
     include_str!("../../../../deploy/policies/rbac.yaml"),
     include_str!("../../../../deploy/policies/others.yaml"),
     include_str!("../../../../deploy/policies/coordinators.yaml"),
     include_str!("../../../../deploy/policies/locks.yaml"),
     include_str!("../../../../deploy/policies/requests.yaml"),
+    include_str!("../../../../deploy/policies/remediation.yaml"),
 ];
 
 /// What the overlay `deploy/policies-deny` changes.

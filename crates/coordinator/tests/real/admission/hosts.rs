@@ -1,13 +1,11 @@
 //! Hosts and machines, by the annotations that others defined. Source: specification §6.
 
+use dogwatch_testbed::fixtures;
 use serde_json::{Value, json};
 
 use super::Who::{Breaker, Controller, Person};
 use super::{Call, Expected, Stage, Who, annotated};
 use crate::support::api::JSON;
-
-/// What there is of others' kinds: enough to carry annotations.
-const KINDS: &str = include_str!("kinds.yaml");
 
 const HOSTS: &str = "need verb update on baremetalhosts/reboot";
 const MACHINES: &str = "needs verb update on machines/remediation";
@@ -15,18 +13,19 @@ const MACHINES: &str = "needs verb update on machines/remediation";
 /// A stage with one object of each kind; where each is.
 async fn stage() -> (Stage, [String; 3]) {
     let stage = Stage::set().await;
-    let plane = &stage.cluster.plane;
-    let applied = plane.run_kubectl(&["apply", "-f", "-"], KINDS).await;
-    applied.expect("kinds that are accepted");
     let mut paths = Vec::new();
-    for (version, kind, plural) in [
-        ("metal3.io/v1alpha1", "BareMetalHost", "baremetalhosts"),
-        ("cluster.x-k8s.io/v1beta1", "Machine", "machines"),
-        ("machine.openshift.io/v1beta1", "Machine", "machines"),
+    for (definition, object) in [
+        (fixtures::metal3_hosts(), fixtures::host("a")),
+        (
+            fixtures::cluster_api_machines(),
+            fixtures::cluster_api_machine("a"),
+        ),
+        (
+            fixtures::openshift_machines(),
+            fixtures::openshift_machine("a"),
+        ),
     ] {
-        let path = stage.cluster.path(&format!("{version}/{plural}"));
-        stage.cluster.until_served(&path).await;
-        let object = json!({ "apiVersion": version, "kind": kind, "metadata": { "name": "a" } });
+        let path = stage.install(&definition).await;
         stage.cluster.api.create(&path, &object).await;
         paths.push(format!("{path}/a"));
     }
@@ -37,10 +36,8 @@ async fn stage() -> (Stage, [String; 3]) {
 #[tokio::test]
 async fn a_host_is_rebooted_and_held_off_by_whoever_may_update_its_reboot() {
     let (stage, [host, ..]) = stage().await;
-    let made = json!({
-        "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
-        "metadata": { "name": "b", "annotations": { "reboot.metal3.io/key": "" } },
-    });
+    let mut made = fixtures::host("b");
+    made["metadata"]["annotations"] = json!({ "reboot.metal3.io/key": "" });
     let hosts = host.strip_suffix("/a").expect("its path").to_owned();
     stage
         .attempt(

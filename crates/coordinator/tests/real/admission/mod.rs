@@ -4,16 +4,22 @@
 //! there, where its control plane is given back.
 
 mod broken;
+mod health_checks;
 mod hosts;
 mod locks;
 mod namespaces;
 mod nodes;
+mod remediation_kinds;
+mod remediations;
 mod requests;
 mod schedules;
 mod shipped;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
+use crate::support::PATIENCE;
 use crate::support::api::{Api, MERGE};
 use crate::support::plane::ACCOUNT;
 use crate::support::{Cluster, token};
@@ -36,9 +42,9 @@ enum Who {
     Unbound,
     /// The controller.
     Controller,
-    /// Somebody who may write Nodes and Dogwatch's Leases.
+    /// Somebody who may write Nodes, hosts, Machines, and Dogwatch's Leases and kinds.
     Person,
-    /// The same, and may break locks.
+    /// The same, and may break locks, ask for reboots and remediations, and confirm that a host is off.
     Breaker,
 }
 
@@ -87,17 +93,44 @@ impl Stage {
         Self { cluster, hands }
     }
 
+    /// Installs a kind; where the objects of its first version are.
+    async fn install(&self, definition: &Value) -> String {
+        // Tests share a control plane, and not all have the same form of a kind.
+        let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+        let plane = &self.cluster.plane;
+        let applied = plane.run_kubectl(&apply, &definition.to_string()).await;
+        applied.expect("a kind that is accepted");
+        let spec = &definition["spec"];
+        let word = |value: &Value| value.as_str().expect("a definition has it").to_owned();
+        let (group, version) = (word(&spec["group"]), word(&spec["versions"][0]["name"]));
+        let path = format!("{group}/{version}/{}", word(&spec["names"]["plural"]));
+        let path = self.cluster.path(&path);
+        self.cluster.until_served(&path).await;
+        path
+    }
+
     /// Tries it, and compares; `what` is for the one who reads a failure.
     async fn attempt(&self, what: &str, who: Who, call: &Call, expected: Expected) {
-        let (_, hand) = self
-            .hands
-            .iter()
+        compare(what, who, self.answer(who, call).await, expected);
+    }
+
+    /// Does it as soon as it is allowed. Nothing tells when an API server goes by a new right: this is how
+    /// often it is asked.
+    async fn until_allowed(&self, who: Who, call: &Call) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        while let Err(refused) = self.answer(who, call).await {
+            assert!(tokio::time::Instant::now() < deadline, "{refused}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn answer(&self, who: Who, call: &Call) -> Result<Value, String> {
+        let mut hands = self.hands.iter();
+        let (_, hand) = hands
             .find(|(there, _)| *there == who)
             .expect("everybody has one");
-        let answer = hand
-            .attempt(call.verb, &call.path, call.kind, &call.body)
-            .await;
-        compare(what, who, answer, expected);
+        hand.attempt(call.verb, &call.path, call.kind, &call.body)
+            .await
     }
 }
 

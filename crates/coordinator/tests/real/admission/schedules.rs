@@ -1,13 +1,10 @@
 //! Whoever writes a schedule needs the right to ask whom it asks: the controller asks with its own
 //! rights, and would ask for anybody. Source: specification §5, §6.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::Who::{Breaker, Controller, Person};
 use super::{Call, Expected, Stage, Who, annotated};
-use crate::support::PATIENCE;
 use crate::support::api::{JSON, MERGE};
 
 const NODES: &str = "spec.nodes of a RebootSchedule needs verb update on nodes/reboot";
@@ -32,12 +29,7 @@ subjects:
 /// A stage with the kind; where its namespace's schedules are.
 async fn stage() -> (Stage, String) {
     let stage = Stage::set().await;
-    let kind = dogwatch_api::reboot_schedule::crd().to_string();
-    let apply = ["apply", "--server-side", "-f", "-"];
-    let applied = stage.cluster.plane.run_kubectl(&apply, &kind).await;
-    applied.expect("a kind that is accepted");
-    let schedules = stage.cluster.path("dogwatch.dev/v1alpha1/rebootschedules");
-    stage.cluster.until_served(&schedules).await;
+    let schedules = stage.install(&dogwatch_api::reboot_schedule::crd()).await;
     (stage, schedules)
 }
 
@@ -89,7 +81,9 @@ async fn the_right_to_ask_one_namespaces_hosts_is_for_those_and_for_no_node() {
     let apply = ["apply", "-n", namespace, "-f", "-"];
     let applied = stage.cluster.plane.run_kubectl(&apply, ASKS_HOSTS).await;
     applied.expect("rights that are accepted");
-    until_bound(&stage, &path).await;
+    let named = asking(&json!({ "hosts": { "names": ["a"] } }));
+    let dry = made(&format!("{path}?dryRun=All"), "dry", &named);
+    stage.until_allowed(Person, &dry).await;
     let hosts = asking(&json!({ "hosts": { "selector": {} } }));
     let both = asking(&json!({ "hosts": { "selector": {} }, "nodes": { "selector": {} } }));
     let table: [(&str, &Value, Expected); 3] = [
@@ -100,24 +94,6 @@ async fn the_right_to_ask_one_namespaces_hosts_is_for_those_and_for_no_node() {
     for (index, (path, spec, expected)) in table.into_iter().enumerate() {
         let call = made(path, &format!("s{index}"), spec);
         stage.attempt(path, Person, &call, expected).await;
-    }
-}
-
-/// Nothing tells when an API server goes by a new right: this is how often it is asked.
-async fn until_bound(stage: &Stage, path: &str) {
-    let spec = asking(&json!({ "hosts": { "names": ["a"] } }));
-    let call = made(&format!("{path}?dryRun=All"), "dry", &spec);
-    let (_, hand) = stage
-        .hands
-        .iter()
-        .find(|(who, _)| *who == Person)
-        .expect("everybody has one");
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    let mut last = hand.attempt("POST", &call.path, JSON, &call.body).await;
-    while let Err(refused) = last {
-        assert!(tokio::time::Instant::now() < deadline, "{refused}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        last = hand.attempt("POST", &call.path, JSON, &call.body).await;
     }
 }
 

@@ -12,6 +12,7 @@ use crate::support::PATIENCE;
 const COORDINATORS: &str = include_str!("../../../../../deploy/policies/coordinators.yaml");
 const LOCKS: &str = include_str!("../../../../../deploy/policies/locks.yaml");
 const REQUESTS: &str = include_str!("../../../../../deploy/policies/requests.yaml");
+const REMEDIATION: &str = include_str!("../../../../../deploy/policies/remediation.yaml");
 const OTHERS: &str = include_str!("../../../../../deploy/policies/others.yaml");
 const NAMESPACE: &str = include_str!("../../../../../deploy/base/namespace.yaml");
 const PEOPLE: &str = include_str!("people.yaml");
@@ -52,7 +53,7 @@ fn the_shipped_namespace_has_the_label_that_the_policies_go_by() {
 
 #[test]
 fn what_the_policies_say_fails_closed() {
-    for file in [COORDINATORS, LOCKS, REQUESTS] {
+    for file in [COORDINATORS, LOCKS, REQUESTS, REMEDIATION] {
         let policies = file.matches("kind: ValidatingAdmissionPolicy\n").count();
         assert_eq!(file.matches("failurePolicy: Fail\n").count(), policies);
         let bindings = file
@@ -60,7 +61,7 @@ fn what_the_policies_say_fails_closed() {
             .count();
         assert_eq!(bindings, policies, "each has one binding");
     }
-    for denied in [COORDINATORS, LOCKS] {
+    for denied in [COORDINATORS, LOCKS, REMEDIATION] {
         assert!(!denied.contains("Warn"), "these refuse from the start");
     }
 }
@@ -75,7 +76,16 @@ async fn every_expression_is_typed_without_a_warning_and_requests_are_only_audit
         .start()
         .await
         .expect("the real control plane starts");
-    let manifests = [NAMESPACE, PEOPLE, OTHERS, COORDINATORS, LOCKS, REQUESTS].join("---\n");
+    let manifests = [
+        NAMESPACE,
+        PEOPLE,
+        OTHERS,
+        COORDINATORS,
+        LOCKS,
+        REQUESTS,
+        REMEDIATION,
+    ];
+    let manifests = manifests.join("---\n");
     let applied = plane.run_kubectl(&["apply", "-f", "-"], &manifests).await;
     applied.expect("manifests that are accepted");
     let deadline = tokio::time::Instant::now() + PATIENCE;
@@ -90,7 +100,7 @@ async fn every_expression_is_typed_without_a_warning_and_requests_are_only_audit
         assert!(tokio::time::Instant::now() < deadline, "{policies:?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     };
-    assert_eq!(policies.len(), 8);
+    assert_eq!(policies.len(), 12);
     for policy in &policies {
         let warnings = &policy["status"]["typeChecking"]["expressionWarnings"];
         assert!(

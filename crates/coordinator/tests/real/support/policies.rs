@@ -6,11 +6,12 @@ use dogwatch_testbed::ControlPlane;
 
 use super::PATIENCE;
 
-const SHIPPED: [&str; 4] = [
+const SHIPPED: [&str; 5] = [
     include_str!("../../../../../deploy/policies/rbac.yaml"),
     include_str!("../../../../../deploy/policies/coordinators.yaml"),
     include_str!("../../../../../deploy/policies/locks.yaml"),
     include_str!("../../../../../deploy/policies/requests.yaml"),
+    include_str!("../../../../../deploy/policies/remediation.yaml"),
 ];
 
 /// Refuses one ConfigMap. Made last, it is in force last.
