@@ -203,7 +203,7 @@ fn a_persons_word_counts_where_power_control_is_refused() {
             };
         }),
         ("disablePowerOff", |world| {
-            world.seen.host.disable_power_off = true
+            world.seen.host.disable_power_off = true;
         }),
         ("shared", |world| {
             world.seen.shared_with = vec![HostName::new("hosts", "h2")];
@@ -214,7 +214,7 @@ fn a_persons_word_counts_where_power_control_is_refused() {
             };
         }),
         ("nobody knows whose", |world| {
-            world.seen.owner = Owner::NotYetKnown
+            world.seen.owner = Owner::NotYetKnown;
         }),
     ];
     for (name, change) in rows {

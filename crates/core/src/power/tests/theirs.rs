@@ -88,19 +88,19 @@ fn nothing_less_proves_their_off() {
     let rows: [(&str, Change); 13] = [
         ("it is on", |world| world.set_power(true)),
         ("they say on", |world| {
-            world.seen.host.status.powered_on = Some(true)
+            world.seen.host.status.powered_on = Some(true);
         }),
         ("they say nothing", |world| {
-            world.seen.host.status.powered_on = None
+            world.seen.host.status.powered_on = None;
         }),
         ("no power-off", |world| {
-            world.seen.host.disable_power_off = true
+            world.seen.host.disable_power_off = true;
         }),
         ("in error", |world| {
-            world.seen.host.status.operational = Some("error".into())
+            world.seen.host.status.operational = Some("error".into());
         }),
         ("delayed", |world| {
-            world.seen.host.status.operational = Some("delayed".into())
+            world.seen.host.status.operational = Some("delayed".into());
         }),
         ("detached by status", |world| {
             world.seen.host.status.operational = Some("detached".into());
@@ -113,7 +113,7 @@ fn nothing_less_proves_their_off() {
             world.seen.host.status.provisioning = Some("available".into());
         }),
         ("no state", |world| {
-            world.seen.host.status.provisioning = None
+            world.seen.host.status.provisioning = None;
         }),
         ("only the annotation that is set and forgotten", |world| {
             world.remove(KEY);

@@ -36,6 +36,7 @@ fn command(end: End) -> Intention {
 fn full(end: End) -> HostStatus {
     HostStatus {
         powered_on: Some(false),
+        operational: None,
         provisioning: Some("externally provisioned".into()),
         last_powered_on: Some(at(1)),
         pending_reboot_since: Some(at(2)),
