@@ -117,8 +117,10 @@ impl Flow<'_> {
 
     /// Guards, Lease, mark and fresh reads; then the attempt is written down, and the key goes on.
     fn add_key(&mut self, host: &Host) -> Decision {
-        // What is held back by a guard uses no attempt up.
-        if let Some(attempt) = self.status.attempt.filter(|it| self.has_expired(it)) {
+        // What is held back by a guard uses no attempt up. Half its time is left for a BMC that does not
+        // answer for a moment: that does.
+        let is_late = |it: &Attempt| self.ctx.now.since(it.started_at) >= self.strategy.timeout / 2;
+        if let Some(attempt) = self.status.attempt.filter(is_late) {
             let started_at = self.wall();
             self.status.attempt = Some(Attempt {
                 started_at,

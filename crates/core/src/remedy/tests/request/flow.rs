@@ -49,6 +49,8 @@ fn a_node_is_deleted_on_a_proof_for_its_own_request_and_comes_back_with_a_new_bo
 #[test]
 fn each_step_stands_on_the_request_before_the_next_one_is_done() {
     let mut town = Town::new(&["a"]);
+    let node = town.nodes.get_mut(&node_name("a")).unwrap();
+    node.seen.labels = [("tier".into(), "db".into())].into();
     town.fails("a", DELETE);
     town.heals_by_boot("a");
     town.until("done", |town| has_ended(town, "a"));
