@@ -11,6 +11,8 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, Command};
 
+use crate::command::{RemedyKind, remedy_names};
+
 /// The name under which kubectl looks for it.
 const PROGRAM: &str = "kubectl_complete-dogwatch";
 /// `ShellCompDirectiveNoFileComp`.
@@ -27,9 +29,9 @@ pub fn as_plugin(words: &[OsString]) -> Option<ExitCode> {
     let typed: Vec<&str> = words[1..].iter().filter_map(|word| word.to_str()).collect();
     let mut command = crate::args::command(words);
     command.build();
-    let answer = match before_host(&command, &typed) {
-        Some(prefix) => {
-            let names = crate::command::host_names(context(&typed));
+    let answer = match before_name(&command, &typed) {
+        Some((prefix, names)) => {
+            let names = names.look_up(context(&typed));
             let words = names
                 .into_iter()
                 .map(|name| (format!("{prefix}{name}"), None));
@@ -42,8 +44,34 @@ pub fn as_plugin(words: &[OsString]) -> Option<ExitCode> {
     Some(ExitCode::SUCCESS)
 }
 
-/// What stands before the name of a host, if one is typed now.
-fn before_host(root: &Command, typed: &[&str]) -> Option<&'static str> {
+/// Whose names are looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Hosts,
+    Machines,
+    Requests,
+}
+
+impl Names {
+    fn look_up(self, context: Option<&str>) -> Vec<String> {
+        match self {
+            Names::Hosts => crate::command::host_names(context),
+            Names::Machines => remedy_names(context, RemedyKind::Machine),
+            Names::Requests => remedy_names(context, RemedyKind::Request),
+        }
+    }
+}
+
+/// What is explained by a name that is looked up, after its kind.
+const EXPLAINED: [(&str, Names); 4] = [
+    ("host/", Names::Hosts),
+    ("machine/", Names::Machines),
+    ("remediation/", Names::Requests),
+    ("powerremediation/", Names::Requests),
+];
+
+/// What stands before a name that is typed now, and of what it is one.
+fn before_name(root: &Command, typed: &[&str]) -> Option<(&'static str, Names)> {
     let (last, before) = typed.split_last()?;
     let mut command = root;
     let mut path = Vec::new();
@@ -60,8 +88,10 @@ fn before_host(root: &Command, typed: &[&str]) -> Option<&'static str> {
     }
     match path[..] {
         _ if pending || last.starts_with('-') => None,
-        ["power", _] | ["check", "hosts"] => Some(""),
-        ["explain"] if last.starts_with("host/") => Some("host/"),
+        ["power", _] | ["check", "hosts"] | ["confirm-off"] => Some(("", Names::Hosts)),
+        ["explain"] => EXPLAINED
+            .into_iter()
+            .find(|(kind, _)| last.starts_with(kind)),
         _ => None,
     }
 }
@@ -192,21 +222,37 @@ mod tests {
     }
 
     #[test]
-    fn where_a_host_is_typed_its_name_is_looked_up_and_nowhere_else() {
+    fn where_a_host_or_a_remediation_is_typed_its_name_is_looked_up_and_nowhere_else() {
         let mut command = crate::args::Args::command();
         command.build();
         for (typed, prefix) in [
-            (&["power", "off", ""][..], Some("")),
-            (&["power", "hold", "--key", "k", "me"], Some("")),
-            (&["check", "hosts", "a/b", ""], Some("")),
-            (&["--context", "x", "explain", "host/"], Some("host/")),
+            (&["power", "off", ""][..], Some(("", Names::Hosts))),
+            (
+                &["power", "hold", "--key", "k", "me"],
+                Some(("", Names::Hosts)),
+            ),
+            (&["check", "hosts", "a/b", ""], Some(("", Names::Hosts))),
+            (&["confirm-off", "me"], Some(("", Names::Hosts))),
+            (&["confirm-off", "--reason", ""], None),
+            (
+                &["--context", "x", "explain", "host/"],
+                Some(("host/", Names::Hosts)),
+            ),
+            (
+                &["explain", "machine/a"],
+                Some(("machine/", Names::Machines)),
+            ),
+            (
+                &["explain", "remediation/"],
+                Some(("remediation/", Names::Requests)),
+            ),
             (&["power", ""], None),
             (&["power", "hold", "--key", ""], None),
             (&["power", "off", "--"], None),
             (&["explain", "node/"], None),
             (&["status", ""], None),
         ] {
-            assert_eq!(before_host(&command, typed), prefix, "{typed:?}");
+            assert_eq!(before_name(&command, typed), prefix, "{typed:?}");
         }
         assert_eq!(context(&["--context", "x", "power"]), Some("x"));
     }

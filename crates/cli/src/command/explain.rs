@@ -1,15 +1,17 @@
 //! `dogwatch explain`.
 
 mod host;
+mod remedy;
 mod schedule;
 
 use std::io::{self, Write};
 
-use dogwatch_core::explain::{self, CoordinatorSeen, Line, View};
+use dogwatch_core::explain::{self, CoordinatorSeen, Explanation, Line, RemedyExplanation, View};
 use dogwatch_core::name::NodeName;
 use serde::Serialize;
 
 use super::hosts::{Named, is_host, named};
+use super::remedies::{self, is_remedy};
 use super::schedules::{self, is_schedule};
 use crate::args::Cluster;
 use crate::cluster::{Connected, now};
@@ -21,9 +23,12 @@ use crate::table::printable;
 /// What to explain.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// node/NAME, NAME, host/NAMESPACE/NAME, schedule/NAMESPACE/NAME; the last two without NAMESPACE/ where -n
-    /// names it
-    #[arg(value_name = "node/NAME|host/NAMESPACE/NAME|schedule/NAMESPACE/NAME", value_parser = subject)]
+    /// node/NAME, NAME, host/NAMESPACE/NAME, machine/NAMESPACE/NAME, remediation/NAMESPACE/NAME,
+    /// schedule/NAMESPACE/NAME; all but nodes without NAMESPACE/ where -n names it
+    #[arg(
+        value_name = "node/NAME|KIND/NAMESPACE/NAME",
+        value_parser = subject
+    )]
     subject: Subject,
 
     /// How it is printed
@@ -42,20 +47,24 @@ pub struct ExplainArgs {
 enum Subject {
     Node(NodeName),
     Host(Named),
+    Remedy(remedies::Named),
     Schedule(schedules::Named),
 }
 
-/// A host is named by its kind; what has none is a node.
+/// All but nodes are named by their kind; what has none is a node.
 fn subject(text: &str) -> Result<Subject, String> {
     if is_host(text) {
         return named(text).map(Subject::Host);
+    }
+    if is_remedy(text) {
+        return remedies::named(text).map(Subject::Remedy);
     }
     if is_schedule(text) {
         return schedules::named(text).map(Subject::Schedule);
     }
     match node(text) {
         Err(_) if text.contains('/') && !text.starts_with("no") => Err(format!(
-            "{text:?} is not known here: write node/NAME, host/NAMESPACE/NAME or schedule/NAMESPACE/NAME"
+            "{text:?} is not known here: write node/NAME, or KIND/NAMESPACE/NAME of a host, machine, remediation or schedule"
         )),
         node => node.map(Subject::Node),
     }
@@ -75,35 +84,84 @@ pub fn node(text: &str) -> Result<NodeName, String> {
 pub async fn run(cluster: &Cluster, args: &ExplainArgs) -> Result<(), Failure> {
     let node = match &args.subject {
         Subject::Host(host) => return host::run(cluster, host, args.output).await,
+        Subject::Remedy(named) => return remedy::run(cluster, named, args.output).await,
         Subject::Schedule(named) => return schedule::run(cluster, named, args.output).await,
         Subject::Node(node) => node,
     };
     let connected = Connected::to(cluster).await?;
     let view = look(&connected, node).await?;
-    let Some(explanation) = explain::explain(&view, now()) else {
+    let planned = explain::explain(&view, now());
+    let remediations = remedy::of_node(&connected, node).await;
+    if planned.is_none() && remediations.is_empty() {
         return Err(connected.no_such_node(node).await);
-    };
-    let told = Told {
-        summary: &explanation.summary,
-        chain: &explanation.chain,
-        advice: &explanation.advice,
-    };
-    print(&explanation, &told, args.output)
+    }
+    print_node(
+        &OfNode {
+            planned,
+            remediations,
+        },
+        args.output,
+    )
 }
 
-/// What both kinds of explanation have.
+/// Planned and forced work on a node. In the middle of a remediation there is no Node.
+#[derive(Serialize)]
+struct OfNode {
+    #[serde(flatten)]
+    planned: Option<Explanation>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remediations: Vec<RemedyExplanation>,
+}
+
+fn print_node(whole: &OfNode, format: Format) -> Result<(), Failure> {
+    let planned = whole.planned.iter().map(|it| Told {
+        summary: &it.summary,
+        chain: &it.chain,
+        advice: &it.advice,
+    });
+    let remediations = whole.remediations.iter().map(Told::of_remedy);
+    print_all(
+        whole,
+        &planned.chain(remediations).collect::<Vec<_>>(),
+        format,
+    )
+}
+
+/// What each kind of explanation has.
 struct Told<'a> {
     summary: &'a str,
     chain: &'a [Line],
     advice: &'a [String],
 }
 
+impl<'a> Told<'a> {
+    fn of_remedy(it: &'a RemedyExplanation) -> Self {
+        Self {
+            summary: &it.summary,
+            chain: &it.chain,
+            advice: &it.advice,
+        }
+    }
+}
+
 fn print(whole: &impl Serialize, told: &Told<'_>, format: Format) -> Result<(), Failure> {
+    print_all(whole, std::slice::from_ref(told), format)
+}
+
+/// Several, with an empty line between two.
+fn print_all(whole: &impl Serialize, all: &[Told<'_>], format: Format) -> Result<(), Failure> {
     let mut out = output::stdout();
     match format {
         Format::Json => output::json(&mut out, whole)?,
         Format::Yaml => output::yaml(&mut out, whole)?,
-        Format::Table | Format::Wide => write(&mut out, told, Paint::of_stdout())?,
+        Format::Table | Format::Wide => {
+            for (index, told) in all.iter().enumerate() {
+                if index > 0 {
+                    writeln!(out)?;
+                }
+                write(&mut out, told, Paint::of_stdout())?;
+            }
+        }
     }
     Ok(out.flush()?)
 }

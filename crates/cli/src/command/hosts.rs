@@ -131,6 +131,21 @@ const SOON: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// The names of all hosts, for a shell that completes one; none where they cannot be had soon.
 pub fn names(context: Option<&str>) -> Vec<String> {
+    soon(context, async |connected| {
+        match connected.fleet.hosts(None).await {
+            Ok(HostsFound::Hosts(hosts)) => {
+                hosts.iter().map(|host| host.name.to_string()).collect()
+            }
+            Ok(HostsFound::NoKind) | Err(_) => Vec::new(),
+        }
+    })
+}
+
+/// What a look finds within the time that somebody waits for it.
+pub fn soon(
+    context: Option<&str>,
+    look: impl AsyncFnOnce(Connected) -> Vec<String>,
+) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -143,16 +158,13 @@ pub fn names(context: Option<&str>) -> Vec<String> {
         context: context.map(str::to_owned),
     };
     let look = async {
-        let connected = Connected::to(&cluster).await.ok()?;
-        connected.fleet.hosts(None).await.ok()
+        match Connected::to(&cluster).await {
+            Ok(connected) => look(connected).await,
+            Err(_) => Vec::new(),
+        }
     };
     let found = runtime.block_on(async { tokio::time::timeout(SOON, look).await });
-    match found {
-        Ok(Some(HostsFound::Hosts(hosts))) => {
-            hosts.iter().map(|host| host.name.to_string()).collect()
-        }
-        Ok(Some(HostsFound::NoKind) | None) | Err(_) => Vec::new(),
-    }
+    found.unwrap_or_default()
 }
 
 /// Of each host that names a BMC which another one names too, those others.

@@ -3,6 +3,7 @@
 mod abort;
 mod check;
 mod completions;
+mod confirm_off;
 mod controller;
 mod crds;
 mod demo;
@@ -14,6 +15,7 @@ mod nodes;
 mod pause;
 mod power;
 mod reboot;
+mod remedies;
 mod rollout_restart;
 mod schedules;
 mod simulate;
@@ -22,6 +24,7 @@ mod unlock;
 
 use clap::Subcommand;
 pub use hosts::names as host_names;
+pub use remedies::{Kind as RemedyKind, completions as remedy_names};
 
 use crate::args::Args;
 use crate::exit::Failure;
@@ -29,9 +32,9 @@ use crate::exit::Failure;
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Shows every node, lock and host: who holds, who waits, and for what
+    /// Shows every node, lock, host and remediation: who holds, who waits, and for what
     Status(status::StatusArgs),
-    /// Explains why a node or a host stands where it stands, and what can be done
+    /// Explains why a node, a host or a remediation stands where it stands, and what can be done
     Explain(explain::ExplainArgs),
     /// Asks for nodes to be rebooted, each in its turn
     Reboot(reboot::RebootArgs),
@@ -40,6 +43,8 @@ pub enum Command {
     /// Switches a host on or off, reboots it, or holds it off, through its BareMetalHost
     #[command(subcommand)]
     Power(power::Power),
+    /// Says that a host is off which its BMC cannot tell, so that what ran on it may start elsewhere
+    ConfirmOff(confirm_off::ConfirmOffArgs),
     /// Stops a reboot: undoes it, frees its lock, and waits until that is done
     Abort(abort::AbortArgs),
     /// Pauses policies: nothing begins, and a drain under way is undone
@@ -82,6 +87,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         Command::Unlock(args) => unlock::run(&cluster, &args).await,
         Command::Check(args) => check::run(&cluster, &args).await,
         Command::Power(power) => power::run(&cluster, &power).await,
+        Command::ConfirmOff(args) => confirm_off::run(&cluster, &args).await,
         Command::Demo(args) => demo::run(&args).await,
         Command::Simulate(args) => simulate::run(&args),
         Command::Crds(args) => crds::run(&args),

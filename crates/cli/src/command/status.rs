@@ -1,10 +1,13 @@
 //! `dogwatch status`.
 
 pub mod hosts;
+mod remedies;
 pub mod rows;
 mod schedules;
 mod sight;
 mod watch;
+
+pub use sight::Sight;
 
 use std::io::Write as _;
 
@@ -20,11 +23,11 @@ use crate::paint::Paint;
 /// What to show.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// Only this: nodes, locks, policies, hosts or schedules; all of them where it is not given
+    /// Only this: nodes, locks, policies, hosts, schedules or remediations; all of them where it is not given
     #[arg(value_enum, value_name = "WHAT")]
     what: Option<What>,
 
-    /// The hosts and schedules of all namespaces, which is so where -n does not name one
+    /// Hosts, schedules and remediations of all namespaces, which is so where -n does not name one
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
 
@@ -56,20 +59,24 @@ pub enum What {
     Hosts,
     /// The RebootSchedules, of the namespace that -n names
     Schedules,
+    /// The remediations under way, those that ended within the last hour, and requests that failed; of the
+    /// namespace that -n names
+    Remediations,
 }
 
 /// What is to be shown.
 pub struct Scope {
     /// Only this.
     what: Option<What>,
-    /// The hosts and schedules of this namespace only.
+    /// Hosts, schedules and remediations of this namespace only.
     namespace: Option<String>,
 }
 
 impl Scope {
     fn new(cluster: &Cluster, what: Option<What>) -> Self {
         // Without a part, `-n` is Dogwatch's own namespace, where the locks are.
-        let is_namespaced = matches!(what, Some(What::Hosts | What::Schedules));
+        let namespaced = [What::Hosts, What::Schedules, What::Remediations];
+        let is_namespaced = what.is_some_and(|what| namespaced.contains(&what));
         let is_named = is_namespaced && cluster.namespace_given;
         Self {
             what,
@@ -81,9 +88,17 @@ impl Scope {
         self.what.is_none_or(|what| what == part)
     }
 
-    /// Whether Nodes and Leases are needed at all.
+    /// The remediations of all namespaces.
+    pub fn of_remediations() -> Self {
+        Self {
+            what: Some(What::Remediations),
+            namespace: None,
+        }
+    }
+
+    /// Whether Nodes and Leases are shown at all.
     fn wants_fleet(&self) -> bool {
-        !matches!(self.what, Some(What::Hosts | What::Schedules))
+        self.wants(What::Nodes) || self.wants(What::Locks) || self.wants(What::Policies)
     }
 }
 
@@ -96,6 +111,10 @@ pub async fn run(cluster: &Cluster, args: &StatusArgs) -> Result<(), Failure> {
         super::hosts::connect(cluster).await?
     };
     if args.watch {
+        if scope.what == Some(What::Remediations) {
+            // A watch would go on trying where a kind may not be read.
+            super::remedies::look(&connected).await?;
+        }
         return watch::run(&connected, args.output, scope).await;
     }
     let status = read(&connected, &scope).await?;
@@ -113,9 +132,17 @@ async fn read(connected: &Connected, scope: &Scope) -> Result<Status, Failure> {
             eprintln!("dogwatch: {missing}");
         }
     }
+    let hosts = hosts::read(connected, scope).await?;
+    // Without a host nothing can be fenced.
+    let remediations = if hosts.is_empty() && scope.what.is_none() {
+        Vec::new()
+    } else {
+        remedies::read(connected, scope).await?
+    };
     Ok(Status {
-        hosts: hosts::read(connected, scope).await?,
+        hosts,
         schedules: schedules::read(connected, scope).await?,
+        remediations,
         ..only(explain::status(&fleet, now()), scope)
     })
 }

@@ -12,6 +12,7 @@ mod hosts;
 mod pause;
 mod power;
 mod reboot;
+mod remediation;
 mod schedules;
 mod stage;
 mod unlock;

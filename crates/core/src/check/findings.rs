@@ -1,8 +1,8 @@
 //! What a planned reboot of a node would run into now.
 
 use super::finding::{Finding, Severity};
-use super::pods;
 use super::view::{CheckView, GateAnswer, GateState};
+use super::{forced, pods};
 use crate::Now;
 use crate::explain::{self, CoordinatorSeen};
 use crate::policy::{self, Allowance, MinInterval, Policies, Rule};
@@ -22,6 +22,7 @@ pub fn findings(view: &CheckView, now: Now) -> Option<Vec<Finding>> {
     found.extend(view.gates.iter().filter_map(gate));
     found.extend(budget(view, node));
     found.extend(pods::findings(view, &rule, now));
+    found.extend(forced::findings(view));
     found.sort();
     found.dedup();
     Some(found)

@@ -11,6 +11,7 @@
 mod behind;
 mod finding;
 mod findings;
+mod forced;
 mod pods;
 mod restore;
 #[cfg(test)]

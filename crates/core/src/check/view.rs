@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::drain::{BudgetSeen, DaemonSetRef, PodSeen};
-use crate::explain::{CoordinatorSeen, Fleet};
+use crate::explain::{CoordinatorSeen, Fleet, Foreseen};
 use crate::name::NodeName;
 
 /// Everything that a check is made from.
@@ -25,6 +25,8 @@ pub struct CheckView {
     pub gates: Vec<GateAnswer>,
     /// The node's coordinator.
     pub coordinator: Result<CoordinatorSeen, String>,
+    /// What a remediation would run into; `None`: the cluster has no hosts.
+    pub forced: Option<Result<Foreseen, String>>,
 }
 
 /// A pod, with what only a person wants to know beforehand.

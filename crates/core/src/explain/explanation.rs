@@ -71,6 +71,18 @@ pub enum Topic {
     Power,
     /// The proof that a host is off.
     Off,
+    /// The host that a remediation is about.
+    Host,
+    /// What holds a remediation back.
+    Guard,
+    /// A remediation's key on its host.
+    Key,
+    /// What a host keeps of a Node that was deleted.
+    Kept,
+    /// A step of a remediation.
+    Step,
+    /// The remediation that a host remembers.
+    Remediation,
     /// The newest command to a host's BMC.
     Command,
     /// The way to a host's power.
@@ -110,6 +122,12 @@ impl Topic {
             Topic::Node => "node",
             Topic::Power => "power",
             Topic::Off => "off",
+            Topic::Host => "host",
+            Topic::Guard => "guard",
+            Topic::Key => "key",
+            Topic::Kept => "kept",
+            Topic::Step => "step",
+            Topic::Remediation => "remediation",
             Topic::Command => "command",
             Topic::Bmc => "bmc",
             Topic::Controller => "controller",

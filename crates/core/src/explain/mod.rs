@@ -20,6 +20,7 @@ mod locks;
 mod pods;
 mod policies;
 mod policy;
+mod remedy;
 mod schedule;
 mod status;
 #[cfg(test)]
@@ -41,6 +42,10 @@ pub use host::{
 pub use pods::OnNode;
 pub use policies::{PolicyRow, WindowRow};
 pub use policy::gate_in_words;
+pub use remedy::{
+    Foreseen, RemedyExplanation, RemedyRow, RemedyTarget, RemedyView, StepRow, explain_remedies,
+    foreseen, lasted, remedy_rows,
+};
 pub use schedule::{
     ScheduleExplanation, ScheduleRow, ScheduleView, explain_schedule, schedule_rows,
 };

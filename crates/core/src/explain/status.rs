@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::fleet::{Fleet, LeaseRow, is_true, said};
 use super::policies::{PolicyRow, policies};
 use super::words::ordinal;
-use super::{HostRow, ScheduleRow};
+use super::{HostRow, RemedyRow, ScheduleRow};
 use crate::Now;
 use crate::reboot::{NodeSeen, Parsed, Phase, reason};
 
@@ -28,6 +28,9 @@ pub struct Status {
     /// Schedules: those that need somebody first. Read beside the fleet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub schedules: Vec<ScheduleRow>,
+    /// Remediations: those under way first. Read beside the fleet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remediations: Vec<RemedyRow>,
 }
 
 /// One node.
@@ -137,6 +140,7 @@ pub fn status(fleet: &Fleet, now: Now) -> Status {
         policies: policies(fleet, now),
         hosts: Vec::new(),
         schedules: Vec::new(),
+        remediations: Vec::new(),
     }
 }
 

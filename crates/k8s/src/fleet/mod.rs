@@ -1,9 +1,10 @@
 //! The whole fleet, for people: every Node, every slot, and what is on one node.
 //!
 //! **For:** what a person types: `dogwatch status`, `explain`, `check`, `reboot`, `abort`, `pause`,
-//! `resume`, `unlock` and `power`.
-//! **May touch:** reads of Nodes, Leases, policies, pods, DaemonSets, namespaces, budgets and hosts; two
-//! annotations of a Node, `spec.online` and the reboot annotations of a host, `spec.paused` of a policy,
+//! `resume`, `unlock`, `power` and `confirm-off`.
+//! **May touch:** reads of Nodes, Leases, policies, pods, DaemonSets, namespaces, budgets, hosts, Machines
+//! and requests; who the caller is, and what they may do; two
+//! annotations of a Node, `spec.online`, the reboot annotations and a person's word on a host, `spec.paused` of a policy,
 //! the holder of a Lease, Events.
 //! **Promises:** what it shows is made by the same functions that the coordinator sees by; every
 //! write holds only for the object as it was judged; a lock that is broken is told by an Event
@@ -16,15 +17,18 @@ mod names;
 mod on_node;
 mod pause;
 mod read;
+mod remedies;
 mod request;
 mod schedules;
 mod unlock;
 mod watch;
+mod who;
 
 pub use abort::{AbortAsked, NodeWatch};
 pub use hosts::{Carried, HostChange, HostChanged, HostFound, HostsFound, HostsWatch};
 pub use pause::PauseChange;
 pub(crate) use read::lease_row;
+pub use remedies::{RemediesFound, remedies_seen};
 pub use request::Requested;
 pub use schedules::{FleetSchedulesWatch, ScheduleFound, SchedulesFound};
 pub use watch::FleetWatch;

@@ -1,8 +1,11 @@
 //! All Nodes and all slots, once.
 
+use std::collections::BTreeMap;
+
 use dogwatch_core::explain::{Fleet, LeaseRow};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot::{NodeSeen, group_of_lease};
+use dogwatch_core::remedy::RemedyLease;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
@@ -10,19 +13,27 @@ use kube::{Api, ResourceExt as _};
 
 use super::FleetClient;
 use crate::Error;
+use crate::cluster::LeaseObject;
 use crate::error::ask;
-use crate::lock::{lease_seen, told_by_group};
+use crate::lock::{RemedyHeld, lease_seen, told_by_group};
 use crate::node::{get_node, node_seen};
 use crate::policy;
 
 impl FleetClient {
     /// Three lists.
     pub async fn read(&self) -> Result<Fleet, Error> {
+        let (fleet, _) = self.read_whole().await?;
+        Ok(fleet)
+    }
+
+    /// The same, and the Leases that remediations hold.
+    pub(super) async fn read_whole(&self) -> Result<(Fleet, RemedyLeases), Error> {
         let everything = ListParams::default();
         let nodes = ask(self.nodes().list(&everything)).await?;
         let leases = ask(self.leases().list(&everything)).await?;
         let policies = policy::policies(&self.client).await?;
-        Ok(Fleet {
+        let remedies = leases.items.iter().filter_map(remedy_lease).collect();
+        let fleet = Fleet {
             policies,
             // The API server accepts no name that we would not.
             nodes: nodes
@@ -32,7 +43,8 @@ impl FleetClient {
                 .collect(),
             leases: leases.items.iter().filter_map(lease_row).collect(),
             hosts: leases.items.iter().flat_map(told_by_group).collect(),
-        })
+        };
+        Ok((fleet, remedies))
     }
 
     /// One Node; `None`: there is none of that name.
@@ -48,6 +60,16 @@ impl FleetClient {
     pub(super) fn leases(&self) -> Api<Lease> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
+}
+
+/// The Leases that remediations hold, by Node.
+pub(super) type RemedyLeases = BTreeMap<NodeName, RemedyLease>;
+
+/// If it is one that is held.
+pub(super) fn remedy_lease(lease: &Lease) -> Option<(NodeName, RemedyLease)> {
+    let held = RemedyHeld::of(&LeaseObject::of(lease))?;
+    let resource_version = held.resource_version;
+    Some((held.node, RemedyLease { resource_version }))
 }
 
 /// The group is told by the name: a Lease that lost its label is still that slot.

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use dogwatch_core::explain::{Fleet, LeaseRow};
 use dogwatch_core::lock::Waiter;
-use dogwatch_core::name::GroupName;
+use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::policy::Policies;
 use dogwatch_core::reboot::NodeSeen;
+use dogwatch_core::remedy::RemedyLease;
 use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 
 use super::FleetClient;
-use super::read::lease_row;
+use super::read::{RemedyLeases, lease_row, remedy_lease};
 use crate::Error;
 use crate::lock::told_by_group;
 use crate::node::node_seen;
@@ -30,9 +31,10 @@ pub struct FleetWatch {
     policies: Policies,
 }
 
-/// What one Lease tells: whose slot it is, or who waits at a lock API.
+/// What one Lease tells: whose slot it is, which node it fences, or who waits at a lock API.
 struct LeaseNews {
     row: Option<LeaseRow>,
+    remedy: Option<(NodeName, RemedyLease)>,
     hosts: Vec<(GroupName, Waiter)>,
 }
 
@@ -62,7 +64,11 @@ impl FleetWatch {
                 take(&mut self.nodes, event, |node| node_seen(node).ok())
             }
             Some(event) = self.lease_events.next() => take(&mut self.leases, event, |lease| {
-                Some(LeaseNews { row: lease_row(lease), hosts: told_by_group(lease) })
+                Some(LeaseNews {
+                    row: lease_row(lease),
+                    remedy: remedy_lease(lease),
+                    hosts: told_by_group(lease),
+                })
             }),
             Some(seen) = self.policy_events.next() => {
                 self.policies = seen.policies;
@@ -89,6 +95,12 @@ impl FleetWatch {
                 .flat_map(|news| news.hosts.clone())
                 .collect(),
         })
+    }
+
+    /// The Leases that remediations hold, as last seen.
+    pub(super) fn remedies(&self) -> RemedyLeases {
+        let leases = self.leases.iter().flat_map(BTreeMap::values);
+        leases.filter_map(|news| news.remedy.clone()).collect()
     }
 }
 

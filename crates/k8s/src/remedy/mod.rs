@@ -16,6 +16,7 @@
 mod client;
 mod event;
 mod kind;
+mod list;
 mod look;
 mod machine;
 mod request;
@@ -31,6 +32,7 @@ mod write;
 pub use client::RemedyClient;
 pub use event::About;
 pub(crate) use kind::CLUSTER_API;
+pub(crate) use list::everything;
 pub use view::RemedyView;
 pub use watch::{NOT_INSTALLED, RemedyWatch};
 pub use write::{Released, WriteError};

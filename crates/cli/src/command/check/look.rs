@@ -1,16 +1,22 @@
 //! Reads what a check is made from; what cannot be read says why.
 
 use dogwatch_core::check::{CheckView, GateAnswer, GateState};
-use dogwatch_core::explain::{Fleet, gate_in_words};
+use dogwatch_core::explain::{Fleet, RemedyView, foreseen, gate_in_words};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::Gate;
+use dogwatch_k8s::fleet::RemediesFound;
 use dogwatch_k8s::{Error, Kind};
 use dogwatch_prometheus::{Prometheus, Settings};
 
-use crate::cluster::Connected;
+use crate::cluster::{Connected, now};
 
 /// Everything about one node.
-pub async fn view(connected: &Connected, fleet: &Fleet, node: &NodeName) -> CheckView {
+pub async fn view(
+    connected: &Connected,
+    fleet: &Fleet,
+    remedies: &Remedies,
+    node: &NodeName,
+) -> CheckView {
     let hand = &connected.fleet;
     let pods = hand.pods_on(node).await.map_err(said);
     let daemonsets = match &pods {
@@ -26,6 +32,22 @@ pub async fn view(connected: &Connected, fleet: &Fleet, node: &NodeName) -> Chec
         terminating: hand.terminating().await.map_err(said),
         gates: gates(connected, fleet, node).await,
         coordinator: hand.coordinator(node).await.map_err(said),
+        forced: match remedies {
+            Ok(None) => None,
+            Ok(Some(view)) => foreseen(view, node, now()).map(Ok),
+            Err(why) => Some(Err(why.clone())),
+        },
+    }
+}
+
+/// What remediations are foreseen from, for all nodes; nothing where there are no hosts.
+pub type Remedies = Result<Option<Box<RemedyView>>, String>;
+
+/// Reads it.
+pub async fn remedies(connected: &Connected) -> Remedies {
+    match connected.fleet.remedies().await.map_err(said)? {
+        RemediesFound::There(view) if !view.world.hosts.is_empty() => Ok(Some(view)),
+        RemediesFound::There(_) | RemediesFound::NoKind => Ok(None),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod hosts;
 mod policies;
+mod remedies;
 mod schedules;
 
 use std::io::{self, Write};
@@ -12,6 +13,7 @@ use dogwatch_core::explain::{LockRow, NodeRow, Status, age, moment};
 pub use hosts::{host_identity, hosts};
 use policies::policies;
 pub use policies::policy_identity;
+pub use remedies::{remedies, remedy_identity};
 pub use schedules::{schedule_identity, schedules};
 
 use crate::output::Format;
@@ -42,6 +44,8 @@ pub struct Tables {
     pub hosts: Table,
     /// The schedules.
     pub schedules: Table,
+    /// The remediations.
+    pub remediations: Table,
 }
 
 impl Tables {
@@ -54,13 +58,20 @@ impl Tables {
             policies: policies(&status.policies, wide, now),
             hosts: hosts(&status.hosts, wide, now),
             schedules: schedules(&status.schedules, wide, now),
+            remediations: remedies(&status.remediations, wide, now),
         }
     }
 
-    /// The nodes; below them the locks, the policies, the hosts and the schedules, if there are any. With
-    /// none of all, the head of the nodes' table.
+    /// The nodes; below them remediations, locks, policies, hosts and schedules, if there are any. With none
+    /// of all, the head of the nodes' table.
     pub fn write(&self, out: &mut impl Write, paint: Paint) -> io::Result<()> {
-        let others = [&self.locks, &self.policies, &self.hosts, &self.schedules];
+        let others = [
+            &self.remediations,
+            &self.locks,
+            &self.policies,
+            &self.hosts,
+            &self.schedules,
+        ];
         let mut tables: Vec<&Table> = others
             .into_iter()
             .filter(|table| !table.rows.is_empty())
@@ -254,6 +265,7 @@ mod tests {
             policies: Vec::new(),
             hosts: Vec::new(),
             schedules: Vec::new(),
+            remediations: Vec::new(),
         }
     }
 

@@ -8,7 +8,9 @@ use dogwatch_core::explain::Status;
 use dogwatch_k8s::Kind;
 use tokio::time::Instant;
 
-use super::rows::{Tables, drawn, host_identity, identity, policy_identity, schedule_identity};
+use super::rows::{
+    Tables, drawn, host_identity, identity, policy_identity, remedy_identity, schedule_identity,
+};
 use super::sight::Sight;
 use super::{Scope, What};
 use crate::cluster::{Connected, now};
@@ -56,7 +58,8 @@ pub async fn run(connected: &Connected, format: Format, scope: Scope) -> Result<
 fn no_kind(only: Option<What>) -> Failure {
     match only {
         Some(What::Schedules) => schedules::no_kind(),
-        Some(What::Nodes | What::Locks | What::Policies | What::Hosts) | None => hosts::no_kind(),
+        Some(What::Nodes | What::Locks | What::Policies | What::Hosts | What::Remediations)
+        | None => hosts::no_kind(),
     }
 }
 
@@ -78,6 +81,7 @@ struct Screen {
     policies: BTreeMap<String, String>,
     hosts: BTreeMap<String, String>,
     schedules: BTreeSet<String>,
+    remediations: BTreeSet<String>,
 }
 
 impl Screen {
@@ -92,6 +96,7 @@ impl Screen {
             policies: BTreeMap::new(),
             hosts: BTreeMap::new(),
             schedules: BTreeSet::new(),
+            remediations: BTreeSet::new(),
         }
     }
 
@@ -183,7 +188,8 @@ impl Screen {
         self.rows = rows;
         self.policies = policies;
         self.hosts = hosts;
-        self.add_schedules(out, status, &tables.schedules)
+        self.add_schedules(out, status, &tables.schedules)?;
+        self.add_remedies(out, status, &tables.remediations)
     }
 }
 
@@ -201,6 +207,23 @@ impl Screen {
             table.write_rows(out, changed.map(|(_, cells)| cells), self.paint)?;
         }
         self.schedules = status.schedules.iter().map(schedule_identity).collect();
+        Ok(())
+    }
+
+    fn add_remedies(
+        &mut self,
+        out: &mut impl Write,
+        status: &Status,
+        table: &Table,
+    ) -> Result<(), Failure> {
+        let known = &self.remediations;
+        if self.shown.is_some() {
+            let pairs = status.remediations.iter().zip(&table.rows);
+            let changed = pairs.filter(|(row, _)| !known.contains(&remedy_identity(row)));
+            table.write_rows(out, changed.map(|(_, cells)| cells), self.paint)?;
+        }
+        let rows = status.remediations.iter();
+        self.remediations = rows.map(remedy_identity).collect();
         Ok(())
     }
 }
@@ -232,6 +255,7 @@ mod tests {
             policies: Vec::new(),
             hosts: Vec::new(),
             schedules: Vec::new(),
+            remediations: Vec::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod behind;
 mod drain;
+mod forced;
 mod restore;
 mod standing;
 
@@ -29,6 +30,7 @@ pub(super) fn view(nodes: Vec<NodeSeen>, leases: Vec<LeaseRow>) -> CheckView {
             ready: true,
             state: "Running".into(),
         }),
+        forced: None,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::Now;
 use crate::explain::words::since;
 use crate::explain::{Line, Topic};
 use crate::power::{End, Host, Intention, Owner, State};
+use crate::remedy::record_on;
 
 /// How many past actions are told.
 const PAST: usize = 3;
@@ -33,6 +34,7 @@ pub fn explain_host(view: &HostView, now: Now) -> HostExplanation {
     if let Some(command) = &view.host.status.power.command {
         chain.command(command);
     }
+    chain.remediation();
     chain.says();
     chain.bmc();
     chain.past();
@@ -182,6 +184,19 @@ impl Chain<'_> {
             ),
         };
         self.add(Topic::Command, end);
+    }
+
+    /// Whose remediation holds it off, or did last.
+    fn remediation(&mut self) {
+        let Some(record) = record_on(self.host) else {
+            return;
+        };
+        let Some(last) = record.steps.last() else {
+            return;
+        };
+        let (step, at) = (last.step.as_str(), since(last.at, self.now));
+        let text = format!("of {}: {step} {at}", record.subject);
+        self.add(Topic::Remediation, text);
     }
 
     /// The decision's own words; and what it will say where it has not looked since.

@@ -11,7 +11,7 @@ mod foretold;
 mod lines;
 mod row;
 #[cfg(test)]
-mod testkit;
+pub(super) mod testkit;
 #[cfg(test)]
 mod tests;
 

@@ -11,7 +11,7 @@ use crate::power::{
 };
 
 /// A host with one BMC, on since the 10th second, seen so in the 60th.
-pub(super) fn host(name: &str) -> Host {
+pub(in crate::explain) fn host(name: &str) -> Host {
     Host {
         name: HostName::new("metal", name),
         uid: format!("uid-{name}"),
@@ -47,7 +47,7 @@ pub(super) fn host(name: &str) -> Host {
     }
 }
 
-pub(super) fn level(address: &str) -> Level {
+pub(in crate::explain) fn level(address: &str) -> Level {
     Level {
         devices: vec![Device {
             address: Address::parse(address),
@@ -57,7 +57,7 @@ pub(super) fn level(address: &str) -> Level {
     }
 }
 
-pub(super) fn said(kind: &str, status: &str, reason: &str, message: &str) -> Condition {
+pub(in crate::explain) fn said(kind: &str, status: &str, reason: &str, message: &str) -> Condition {
     Condition {
         kind: kind.into(),
         status: status.into(),

@@ -1,0 +1,83 @@
+use super::*;
+use crate::explain::Foreseen;
+use crate::remedy::reason;
+
+fn ready() -> Foreseen {
+    Foreseen {
+        subject: "machine/ns/m1".into(),
+        host: Some("metal/h1".into()),
+        under_way: false,
+        refusal: None,
+        not_ready: None,
+        no_identity: false,
+    }
+}
+
+fn found(foreseen: Result<Foreseen, String>) -> Vec<(Severity, String)> {
+    let view = CheckView {
+        forced: Some(foreseen),
+        ..alone()
+    };
+    let findings = findings(&view, now(100)).unwrap().into_iter();
+    findings
+        .filter(|found| found.subject == "remediation")
+        .map(|found| (found.severity, found.what))
+        .collect()
+}
+
+#[test]
+fn what_would_keep_a_node_from_being_fenced_is_told_before_it_fails() {
+    assert_eq!(found(Ok(ready())), []);
+    let refused = |reason, passes| Foreseen {
+        refusal: Some((reason, "why".into(), passes)),
+        ..ready()
+    };
+    for (foreseen, severity, word) in [
+        (
+            refused(reason::HOST_SHARED, false),
+            Severity::Warns,
+            "HostShared: why",
+        ),
+        (
+            refused(reason::COOLING_DOWN, true),
+            Severity::Note,
+            "CoolingDown: why",
+        ),
+        (
+            refused(reason::NO_HOST, false),
+            Severity::Note,
+            "NoHost: why",
+        ),
+        (
+            Foreseen {
+                not_ready: Some("Unreachable: away".into()),
+                ..ready()
+            },
+            Severity::Warns,
+            "host metal/h1 may not be proved off: Unreachable: away",
+        ),
+        (
+            Foreseen {
+                no_identity: true,
+                ..ready()
+            },
+            Severity::Note,
+            "system UUID",
+        ),
+        (
+            Foreseen {
+                under_way: true,
+                ..refused(reason::NO_HOST, false)
+            },
+            Severity::Blocks,
+            "machine/ns/m1 is under way",
+        ),
+    ] {
+        let all = found(Ok(foreseen));
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert_eq!(all[0].0, severity, "{all:?}");
+        assert!(all[0].1.contains(word), "{all:?}");
+    }
+    let blind = found(Err("not allowed".into()));
+    assert_eq!(blind[0].0, Severity::Unknown);
+}

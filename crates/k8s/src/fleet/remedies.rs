@@ -1,0 +1,100 @@
+//! What remediations are explained from: Machines, hosts, Nodes, requests and Leases together.
+
+use std::sync::Arc;
+
+use dogwatch_core::explain::{ControllerSeen, Fleet, RemedyView};
+use dogwatch_core::lock::HolderId;
+use dogwatch_core::name::GroupName;
+use dogwatch_core::power::Host;
+use dogwatch_core::remedy::World;
+
+use super::read::RemedyLeases;
+use super::{FleetClient, FleetWatch, HostsFound, HostsWatch};
+use crate::Error;
+use crate::remedy::{self, RemedyWatch};
+
+/// What a look for remediations found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RemediesFound {
+    /// Everything, whoever is concerned.
+    There(Box<RemedyView>),
+    /// The kind BareMetalHost is not installed: there is nothing that could be fenced.
+    NoKind,
+}
+
+impl FleetClient {
+    /// Everything that remediations are explained from, in all namespaces: links cross them.
+    ///
+    /// # Errors
+    /// When a part of it is not known: half of it would be explained wrongly.
+    pub async fn remedies(&self) -> Result<RemediesFound, Error> {
+        let hosts = match self.hosts(None).await? {
+            HostsFound::Hosts(hosts) => hosts,
+            HostsFound::NoKind => return Ok(RemediesFound::NoKind),
+        };
+        // Four lists at once are much to carry around.
+        let seen = Box::pin(remedy::everything(&self.client));
+        let (seen, (fleet, leases)) = futures::try_join!(seen, self.read_whole())?;
+        let controller = self.controller().await.unwrap_or(ControllerSeen::Unknown);
+        let view = view(&seen, &fleet, leases, &hosts, controller);
+        Ok(RemediesFound::There(Box::new(view)))
+    }
+
+    /// Keeps Machines and requests in sight. Nothing is sent before it is asked what has changed.
+    pub fn watch_remedies(&self) -> RemedyWatch {
+        // One person looks: pauses need no spreading.
+        RemedyWatch::new(self.client.clone(), || 0.5)
+    }
+}
+
+/// The same as three watches show it; `None` until all of it has come.
+pub fn remedies_seen(
+    remedy: &RemedyWatch,
+    fleet: &FleetWatch,
+    hosts: &HostsWatch,
+    controller: ControllerSeen,
+) -> Option<RemedyView> {
+    let seen = remedy.view();
+    let all = fleet.fleet().filter(|_| seen.synced)?;
+    let hosts: Vec<Host> = hosts.hosts()?.values().cloned().collect();
+    Some(view(seen, &all, fleet.remedies(), &hosts, controller))
+}
+
+fn view(
+    seen: &remedy::RemedyView,
+    fleet: &Fleet,
+    leases: RemedyLeases,
+    hosts: &[Host],
+    controller: ControllerSeen,
+) -> RemedyView {
+    let nodes = fleet.nodes.iter();
+    let hosts = hosts.iter();
+    RemedyView {
+        world: World {
+            machines: seen.machines.clone(),
+            infra: seen.infra.clone(),
+            requests: seen.requests.clone(),
+            hosts: hosts
+                .map(|it| (it.name.clone(), Arc::new(it.clone())))
+                .collect(),
+            nodes: nodes
+                .map(|it| (it.name.clone(), Arc::new(it.clone())))
+                .collect(),
+            leases,
+            synced: seen.synced,
+        },
+        policies: fleet.policies.clone(),
+        control_plane_lock: control_plane_lock(fleet),
+        controller,
+    }
+}
+
+/// Who holds a slot of the control plane's: a Node by its name.
+fn control_plane_lock(fleet: &Fleet) -> Option<String> {
+    let group = GroupName::control_plane();
+    let mut slots = fleet.leases.iter().filter(|row| row.group == group);
+    let holder = slots.find_map(|row| row.lease.holder.as_ref())?;
+    let mut nodes = fleet.nodes.iter();
+    let node = nodes.find(|node| HolderId::node(&node.name) == *holder);
+    Some(node.map_or_else(|| holder.to_string(), |node| node.name.to_string()))
+}

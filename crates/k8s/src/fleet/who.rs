@@ -1,0 +1,58 @@
+//! Who the caller is, and what they may do: the API server's answers about whoever asks.
+
+use dogwatch_core::power::HostName;
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::Api;
+use kube::api::PostParams;
+
+use super::FleetClient;
+use crate::Error;
+use crate::error::ask;
+
+impl FleetClient {
+    /// The caller's own user name, as admission and audit know it; `None`: the API server names nobody.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn user(&self) -> Result<Option<String>, Error> {
+        let api: Api<SelfSubjectReview> = Api::all(self.client.clone());
+        let review = SelfSubjectReview::default();
+        let answer = ask(api.create(&PostParams::default(), &review)).await?;
+        let user = answer.status.and_then(|status| status.user_info);
+        Ok(user
+            .and_then(|user| user.username)
+            .filter(|name| !name.is_empty()))
+    }
+
+    /// Whether the caller may say that this host is off: verb `update` on `baremetalhosts/confirm-off` of
+    /// `metal3.io`. Where the admission policies are not installed nobody else asks for this right.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn may_confirm_off(&self, host: &HostName) -> Result<bool, Error> {
+        let api: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
+        let review = SelfSubjectAccessReview {
+            spec: SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(ResourceAttributes {
+                    group: Some("metal3.io".to_owned()),
+                    resource: Some("baremetalhosts".to_owned()),
+                    subresource: Some("confirm-off".to_owned()),
+                    verb: Some("update".to_owned()),
+                    namespace: Some(host.namespace.clone()),
+                    name: Some(host.name.clone()),
+                    ..ResourceAttributes::default()
+                }),
+                ..SelfSubjectAccessReviewSpec::default()
+            },
+            ..SelfSubjectAccessReview::default()
+        };
+        let status = ask(api.create(&PostParams::default(), &review))
+            .await?
+            .status;
+        let status = status.unwrap_or_default();
+        Ok(status.allowed && status.denied != Some(true))
+    }
+}
