@@ -5,20 +5,23 @@
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod power_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
 mod remedy_cases;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_controller::remedy::Shown;
+use dogwatch_core::Now;
+use dogwatch_core::leader::Term;
 use dogwatch_core::power::Config;
 use dogwatch_core::remedy::reason;
-use dogwatch_sim::api::{ApiServer, FaultEffect, Options, Verb};
+use dogwatch_sim::api::{ApiServer, AuditEntry, FaultEffect, Options, Verb};
 use dogwatch_sim::clock::TokioClock;
 use jiff::Timestamp;
 use serde_json::json;
 
-use power_cases::world::{Cut, World as Metal};
+use power_cases::world::{Cut, World as Metal, term};
 use remedy_cases::world::{Process, World};
 
 fn epoch() -> Timestamp {
@@ -135,4 +138,178 @@ async fn killed_before_any_call_of_a_remediation_it_ends_with_one_power_off_and_
 #[tokio::test(start_paused = true)]
 async fn killed_after_any_call_of_a_remediation_it_ends_with_one_power_off_and_the_node_back() {
     killed_at_every_call(Cut::After).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_call_that_hangs_delays_only_its_own_case() {
+    let server = server();
+    let world = world(&server).await;
+    let bmc = world.host("h0", &json!({})).await;
+    let other = world.host("stuck", &json!({})).await;
+    for short in ["h0", "stuck"] {
+        world.machine(short).await;
+    }
+    let (old, stuck) = (world.node_uid("h0").await, world.node_uid("stuck").await);
+    let _process = world.process("first");
+    for short in ["h0", "stuck"] {
+        world.metal.until_ready(short).await;
+    }
+    let name = world.node_name("stuck").to_string();
+    server.set_faults(move |request| {
+        let is_its = request.user == "controller" && request.name.ends_with(&name);
+        let hangs = FaultEffect::DelayRequest(Duration::from_hours(1));
+        is_its.then_some(hangs).into_iter().collect()
+    });
+    let marked = tokio::time::Instant::now();
+    for short in ["stuck", "h0"] {
+        world.mark_machine(short, Some("")).await;
+    }
+    world
+        .until("the Node is gone", || async {
+            world.node("h0").await.is_none()
+        })
+        .await;
+    let took = marked.elapsed();
+    assert!(took < Duration::from_secs(12), "{took:?}");
+    world
+        .until("the other is back", || world.is_back("h0", &old, &bmc))
+        .await;
+    assert_eq!(
+        other.machine().log().power_offs(),
+        0,
+        "nothing was announced"
+    );
+    server.set_faults(|_| Vec::new());
+    world
+        .until("it is served in the end", || {
+            world.is_back("stuck", &stuck, &other)
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_api_server_refuses_is_said_and_done_once_it_is_allowed() {
+    let server = server();
+    let world = world(&server).await;
+    let bmc = world.host("h0", &json!({})).await;
+    world.machine("h0").await;
+    let old = world.node_uid("h0").await;
+    let _process = world.process("first");
+    world.metal.until_ready("h0").await;
+    server.set_faults(|request| {
+        let is_it = request.user == "controller" && request.resource == "nodes";
+        let is_deletion = is_it && request.verb == Some(Verb::Delete);
+        is_deletion
+            .then_some(FaultEffect::Refuse(403))
+            .into_iter()
+            .collect()
+    });
+    world.mark_machine("h0", Some("")).await;
+    world
+        .until("the Machine says so", || async {
+            let machine = world.machines().get("h0").await.unwrap();
+            let conditions = machine.data["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|it| it["type"] == "Remediation" && it["reason"] == reason::REFUSED)
+        })
+        .await;
+    assert_eq!(world.node_uid("h0").await, old);
+    server.set_faults(|_| Vec::new());
+    world
+        .until("it is back", || world.is_back("h0", &old, &bmc))
+        .await;
+    let said = world.said().await;
+    let warned = said
+        .iter()
+        .any(|event| event.reason.as_deref() == Some(reason::REFUSED));
+    assert!(warned, "{said:?}");
+    assert_eq!(bmc.machine().log().power_offs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_at_rest_is_asked_nothing_and_each_event_is_said_once() {
+    let server = server();
+    let world = world(&server).await;
+    let bmc = world.host("h0", &json!({})).await;
+    world.machine("h0").await;
+    let old = world.node_uid("h0").await;
+    let process = world.process("first");
+    world.metal.until_ready("h0").await;
+    world.mark_machine("h0", Some("")).await;
+    world
+        .until("it is back", || world.is_back("h0", &old, &bmc))
+        .await;
+    world
+        .until("it is at rest", || async { has_ended(&process) })
+        .await;
+    world.metal.time_passes().await;
+    let before = asked(&server).len();
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    let more = asked(&server).split_off(before);
+    assert!(more.is_empty(), "{more:#?}");
+    let said = world.said().await;
+    let twice = said.iter().filter(|event| event.count.unwrap_or(1) > 1);
+    let twice: Vec<_> = twice.collect();
+    assert!(twice.is_empty(), "{twice:#?}");
+}
+
+/// What the controller has asked about anything but hosts, whose power is polled; watches begin anew by
+/// themselves, and kinds that are not there are looked for.
+fn asked(server: &ApiServer) -> Vec<AuditEntry> {
+    let log = server.audit_log().into_iter();
+    let is_asked = |entry: &AuditEntry| {
+        let is_power = ["baremetalhosts", "secrets"].contains(&entry.resource.as_str());
+        let is_looking = matches!(entry.verb, Some(Verb::Watch | Verb::List));
+        let is_its = entry.user == "controller" && entry.verb.is_some();
+        is_its && !is_power && !is_looking
+    };
+    log.filter(is_asked).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_by_whose_lead_does_not_outlast_the_call() {
+    let server = server();
+    let world = world(&server).await;
+    let bmc = world.host("h0", &json!({})).await;
+    world.machine("h0").await;
+    let old = world.node_uid("h0").await;
+    let process = world.process("first");
+    world.metal.until_ready("h0").await;
+    // Renewed all the time, and never for long enough.
+    let (terms, clock) = (process.terms.clone(), process.clock.clone());
+    let renewing = tokio::spawn(async move {
+        loop {
+            let now = clock.now();
+            let left = Duration::from_secs(4);
+            let (wall, mono) = (now.plus(left), now.mono + left);
+            let until = Now { wall, mono };
+            terms.send_replace(Some(Term { number: 1, until }));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    });
+    world
+        .until("the term is short", || async {
+            process
+                .terms
+                .borrow()
+                .is_some_and(|term| term.until.mono < Duration::from_hours(1))
+        })
+        .await;
+    let before = asked(&server).len();
+    world.mark_machine("h0", Some("")).await;
+    world
+        .until("it is in hand", || async {
+            !process.board.cases().is_empty()
+        })
+        .await;
+    world.metal.time_passes().await;
+    let writes = asked(&server).split_off(before);
+    let writes = writes.iter().filter(|entry| entry.verb != Some(Verb::Get));
+    let writes: Vec<&AuditEntry> = writes.collect();
+    assert!(writes.is_empty(), "{writes:#?}");
+    renewing.abort();
+    process.terms.send_replace(Some(term(1)));
+    world
+        .until("it is back", || world.is_back("h0", &old, &bmc))
+        .await;
 }

@@ -15,10 +15,11 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::board::Shown;
 use super::eyes::Eyes;
+use super::hands::Trouble;
 use super::job::{Done, Job, Means, say};
 use super::note::Note;
 use super::tally::{self, Counts};
@@ -213,9 +214,9 @@ impl Remediator {
         if note.is_busy {
             return None;
         }
-        note.rests(decision);
-        let report = note.report(decision);
-        let (conditions, next_write) = note.to_tell(standing(case), &report.conditions, now);
+        note.rests(decision, now.mono);
+        let observations = note.conditions(decision);
+        let (conditions, next_write) = note.to_tell(standing(case), &observations, now);
         let paused = note.paused(now.mono);
         let (looks, actions) = match paused {
             Some(_) => (Vec::new(), Vec::new()),
@@ -229,12 +230,13 @@ impl Remediator {
             next_write,
             paused,
         ];
-        let events = note.unsaid(&report.events);
-        let now_said = if actions.is_empty() {
-            events.clone()
-        } else {
-            Vec::new()
+        // What goes with a write is said once it is done.
+        let events = decision.report.events.clone();
+        let (said_now, said_then) = match decision.actions.as_slice() {
+            [] => (events, Vec::new()),
+            [..] => (Vec::new(), events),
         };
+        let said_now = said_now.into_iter().chain(note.refusal(decision)).collect();
         let job = Job {
             means: self.means.clone(),
             case: case.clone(),
@@ -242,9 +244,9 @@ impl Remediator {
             looks,
             actions,
             conditions,
-            events,
+            events: said_then,
         };
-        self.say(case, now_said);
+        self.say(case, said_now);
         self.start(job, decision);
         wake.into_iter().flatten().min()
     }
@@ -267,10 +269,7 @@ impl Remediator {
         for answer in done.answers.drain(..) {
             self.eyes.take(answer, now.mono);
         }
-        if let Some(trouble) = &done.trouble {
-            let (subject, error) = (&done.case.subject, trouble.why());
-            warn!(%subject, error, "cannot go on with a remediation for the moment");
-        }
+        say_why(&done);
         if let Some(note) = self.notes.get_mut(&done.case.subject) {
             note.ends(&mut done, now);
         }
@@ -304,6 +303,17 @@ impl Remediator {
             );
         }
         self.trouble.clone_from(trouble);
+    }
+}
+
+fn say_why(done: &Done) {
+    let subject = &done.case.subject;
+    match &done.trouble {
+        Some(Trouble::Changed(what)) => debug!(%subject, what, "decides anew"),
+        Some(Trouble::Refused(error) | Trouble::Failed(error)) => {
+            warn!(%subject, error, "cannot go on with a remediation for the moment");
+        }
+        None => {}
     }
 }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use dogwatch_api::condition::REMEDIATION;
 use dogwatch_core::Now;
 use dogwatch_core::condition::{self, Condition, Observation, Write};
-use dogwatch_core::decision::{Event, Report, Severity};
+use dogwatch_core::decision::{Event, Severity};
 use dogwatch_core::power::PowerNow;
-use dogwatch_core::remedy::reason::REFUSED;
+use dogwatch_core::remedy::reason::{NOT_NEEDED, REFUSED, REMEDIATED};
 use dogwatch_core::remedy::{Beats, Case, Decision, Known, Look, PowerSeen};
 use jiff::Timestamp;
 
@@ -34,7 +34,7 @@ const SILENT_FOR: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct Note {
     pub(super) known: Known,
-    /// When this process first saw the case.
+    /// Since when it waits: when this process first saw that something is the matter.
     pub(super) born: Duration,
     pub(super) is_busy: bool,
     /// Events that were said of it.
@@ -108,37 +108,46 @@ impl Note {
         taken.is_some_and(|taken| taken > *newer_than)
     }
 
-    /// Nothing is to be done any more: nothing of it can be refused.
-    pub(super) fn rests(&mut self, decision: &Decision) {
-        if decision.actions.is_empty() && decision.looks.is_empty() {
-            self.refused = None;
+    /// Where nothing is to be done, nothing of it can be refused; and where nothing is the matter any more,
+    /// whatever comes next is another remediation.
+    pub(super) fn rests(&mut self, decision: &Decision, now: Duration) {
+        if !decision.actions.is_empty() || !decision.looks.is_empty() {
+            return;
+        }
+        self.refused = None;
+        if [NOT_NEEDED, REMEDIATED].contains(&decision.because.reason) {
+            self.born = now;
+            self.known.first = None;
+            let events = &decision.report.events;
+            self.said.retain(|said| events.contains(said));
         }
     }
 
-    /// What is to be shown. What the API server refuses goes before the plans that it stops.
-    pub(super) fn report(&self, decision: &Decision) -> Report {
-        let mut report = decision.report.clone();
-        let Some(refused) = &self.refused else {
-            return report;
-        };
-        let message = format!("{}: {refused}", decision.because.message);
-        let own = report.conditions.iter_mut();
-        for condition in own.filter(|condition| condition.kind == REMEDIATION) {
-            REFUSED.clone_into(&mut condition.reason);
-            condition.message.clone_from(&message);
+    /// The conditions as they should stand. What the API server refuses goes before the plans that it stops.
+    pub(super) fn conditions(&self, decision: &Decision) -> Vec<Observation> {
+        let mut conditions = decision.report.conditions.clone();
+        if let Some(message) = self.refusal_of(decision) {
+            let all = conditions.iter_mut();
+            for condition in all.filter(|condition| condition.kind == REMEDIATION) {
+                REFUSED.clone_into(&mut condition.reason);
+                condition.message.clone_from(&message);
+            }
         }
-        report.events.push(Event {
+        conditions
+    }
+
+    /// The Event that tells of it.
+    pub(super) fn refusal(&self, decision: &Decision) -> Option<Event> {
+        Some(Event {
             severity: Severity::Warning,
             reason: REFUSED,
-            message,
-        });
-        report
+            message: self.refusal_of(decision)?,
+        })
     }
 
-    /// Those that were not said yet.
-    pub(super) fn unsaid(&self, events: &[Event]) -> Vec<Event> {
-        let unsaid = events.iter().filter(|event| !self.said.contains(event));
-        unsaid.cloned().collect()
+    fn refusal_of(&self, decision: &Decision) -> Option<String> {
+        let refused = self.refused.as_ref()?;
+        Some(format!("{refused} (while {})", decision.because.message))
     }
 
     /// A job begins.

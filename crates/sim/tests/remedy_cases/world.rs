@@ -23,6 +23,7 @@ use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, SimBmc};
 use dogwatch_sim::clock::Clock as _;
 use dogwatch_sim::seed::Seed;
 use dogwatch_sim::world::{Kubelet, KubeletConfig, KubeletHandle};
+use dogwatch_testbed::fixtures;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Node};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -51,8 +52,9 @@ pub struct World {
 pub struct Process {
     tasks: Vec<JoinHandle<()>>,
     pub terms: watch::Sender<Option<Term>>,
-    pub stopper: Stopper,
-    pub power: PowerBoard,
+    pub clock: Clock,
+    /// Dropped, it would tell the process to stop.
+    _stopper: Stopper,
     pub board: RemediationBoard,
     pub metrics: Metrics,
 }
@@ -81,7 +83,8 @@ impl World {
         let kinds: Api<CustomResourceDefinition> = Api::all(self.metal.client.clone());
         for kind in [
             power_remediation::crd(),
-            any_kind("machine.openshift.io", "v1beta1", "Machine", "machines"),
+            fixtures::openshift_machines(),
+            fixtures::metal3_machines(),
         ] {
             let kind: CustomResourceDefinition = serde_json::from_value(kind).unwrap();
             // Another case may have installed it.
@@ -285,7 +288,7 @@ impl World {
         let context = Context {
             client: self.metal.leading.clone(),
             namespace: self.home.clone(),
-            clock,
+            clock: clock.clone(),
             flags: reboot::Config::default(),
             process: name.into(),
             leadership,
@@ -310,8 +313,8 @@ impl World {
         Process {
             tasks,
             terms,
-            stopper,
-            power,
+            clock,
+            _stopper: stopper,
             board,
             metrics,
         }
@@ -359,19 +362,4 @@ pub fn is_ready(node: &Node) -> bool {
         .flat_map(|status| status.conditions.iter().flatten());
     let mut ready = conditions.filter(|condition| condition.type_ == "Ready");
     ready.any(|condition| condition.status == "True")
-}
-
-/// A kind that takes anything.
-fn any_kind(group: &str, version: &str, kind: &str, plural: &str) -> Value {
-    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    json!({
-        "metadata": { "name": format!("{plural}.{group}") },
-        "spec": {
-            "group": group, "scope": "Namespaced",
-            "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase(),
-                "listKind": format!("{kind}List") },
-            "versions": [{ "name": version, "served": true, "storage": true,
-                "subresources": { "status": {} }, "schema": { "openAPIV3Schema": any } }],
-        },
-    })
 }
