@@ -1,6 +1,7 @@
 //! A host that a live baremetal-operator keeps: nothing of it is written, and its BMC is read, for its own
 //! controller's "off" has no age and may be a default. Source: specification §4.3; `facts/fencing.md` §2.2, §3.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::annotations::Request;
@@ -18,8 +19,9 @@ const STUCK: [&str; 3] = ["error", "delayed", "detached"];
 /// What is read: polls, and soon again while a key waits for its proof.
 pub(super) fn looks(ctx: &Context<'_>, step: &mut Step) {
     readiness::look(ctx, step, 0);
-    let waiting = keys(ctx).any(|key| !is_proved(ctx, &key));
-    if !waiting {
+    let proved: BTreeSet<String> = off(ctx).into_iter().flat_map(|(_, keys)| keys).collect();
+    let is_waited_for = keys(ctx).any(|key| !proved.contains(&key.id()));
+    if !is_waited_for {
         return step.read(ctx, 0, next_poll(ctx, 0), "the next poll");
     }
     // It goes before polls, as for a power-off of ours.
@@ -68,8 +70,4 @@ fn keys<'a>(ctx: &Context<'a>) -> impl Iterator<Item = Request> + use<'a> {
 fn settled(ctx: &Context<'_>, key: &Request) -> Option<Duration> {
     let seen = ctx.key_seen(key)?;
     Some(seen.saturating_add(ctx.config.settle))
-}
-
-fn is_proved(ctx: &Context<'_>, key: &Request) -> bool {
-    off(ctx).is_some_and(|(_, proved)| proved.contains(&key.id()))
 }

@@ -1,5 +1,6 @@
 //! What a person's word on a host is worth now. Source: specification §4.2, manual confirmation.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::annotations::{Request, listed};
@@ -84,12 +85,13 @@ fn void(reason: &'static str, message: String) -> Word {
 
 /// The keys that it is for: those that it names, that still stand there, and that did not come after it.
 fn covered(ctx: &Context<'_>, said: &Confirmation, since: Duration) -> Vec<String> {
+    let named: BTreeSet<&String> = said.keys.iter().collect();
     let is_older = |key: &Request| ctx.key_seen(key).is_some_and(|seen| seen <= since);
     let keys = ctx
         .obeyed()
         .filter(|key| key.key.is_some() && is_older(key));
     keys.map(Request::id)
-        .filter(|id| said.keys.contains(id))
+        .filter(|id| named.contains(id))
         .collect()
 }
 

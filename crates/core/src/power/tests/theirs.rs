@@ -71,6 +71,29 @@ fn their_off_is_proved_by_our_own_readings_a_settle_time_after_our_key_was_seen(
 }
 
 #[test]
+fn two_readings_closer_than_the_confirm_interval_or_too_old_prove_nothing() {
+    let mut world = theirs();
+    world.annotate(KEY, HARD);
+    powers_off(&mut world);
+    world.until("proved", |world| proved(world).is_some());
+    world.run(200);
+    for (first, second, is_proved) in [(8, 2, true), (6, 2, false), (120, 2, true), (121, 2, false)]
+    {
+        world.seen.memory.readings.clear();
+        for ago in [first, second] {
+            let at = world.mono().saturating_sub(Duration::from_secs(ago));
+            world.seen.memory.read(Read {
+                level: 0,
+                asked: at,
+                answered: at,
+                said: Ok(Reading::Off),
+            });
+        }
+        assert_eq!(proved(&world).is_some(), is_proved, "{first} {second}");
+    }
+}
+
+#[test]
 fn a_longer_confirm_interval_is_kept_and_reached() {
     let mut world = theirs();
     world.config.confirm = Duration::from_secs(20);
