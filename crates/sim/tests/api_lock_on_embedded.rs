@@ -245,3 +245,41 @@ async fn name_others(world: &World) {
         .await
         .unwrap();
 }
+
+/// §4.4: what the remediator has in hand is neither begun on nor drained.
+#[tokio::test(start_paused = true)]
+async fn on_a_node_that_is_being_fenced_nothing_begins_nothing_is_evicted_and_a_drain_goes_on_after()
+ {
+    let server = server();
+    let world = World::on(server.client("test")).await;
+    let fencing =
+        |text: Option<&str>| json!({"metadata": {"annotations": {"dogwatch.dev/fencing": text}}});
+    let one = world.replica();
+    let client = host(&world.base.node);
+
+    world.patch_node(fencing(Some("{}"))).await;
+    let waiting = tokio::spawn(lock(&one, &client));
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    assert_eq!(world.closed().await, (false, None));
+    assert_eq!(world.held().await, []);
+    world.base.budget("web", "web", 0).await;
+    let labels = json!({"metadata": {"labels": {"app": "web"}}});
+    world.base.pod("web", labels).await;
+    world.patch_node(fencing(None)).await;
+    world.until_closed(true).await;
+
+    world.patch_node(fencing(Some("{}"))).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.base.remove_budget("web").await;
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(world.base.pods().await, ["web"]);
+    assert!(world.closed().await.0);
+    assert_eq!(world.held().await.len(), 1);
+    assert!(!waiting.is_finished());
+
+    world.patch_node(fencing(None)).await;
+    assert!(is_held(&waiting.await.unwrap()));
+    assert_eq!(world.base.pods().await, [] as [&str; 0]);
+    leave(&one, &client).await;
+    assert_eq!(world.closed().await, (false, None));
+}
