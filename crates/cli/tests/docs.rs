@@ -18,6 +18,8 @@ const HEALER: &str = include_str!("../../../docs/healer.md");
 const HEALERS_REASONS: &str = include_str!("../../core/src/heal/reason.rs");
 
 const HOSTS: &str = include_str!("../../../docs/hosts.md");
+const REMEDIATION: &str = include_str!("../../../docs/remediation.md");
+const REMEDY_REASONS: &str = include_str!("../../core/src/remedy/reason.rs");
 const POWER_REASONS: &str = include_str!("../../core/src/power/reason.rs");
 
 /// The texts in quotes of lines like `pub const NAME: &str = "text";`.
@@ -69,6 +71,19 @@ fn every_reason_of_host_power_is_on_its_page_and_the_page_knows_no_other() {
     };
     assert_eq!(differ(&reasons, &told), [""; 0], "not on the page");
     assert_eq!(differ(&told, &reasons), [""; 0], "on the page only");
+}
+
+#[test]
+fn every_reason_of_remediation_is_on_its_page_and_the_page_knows_no_other() {
+    let reasons = constants(REMEDY_REASONS);
+    assert!(reasons.len() > 30, "{reasons:?}");
+    let section = REMEDIATION.split("## Reasons").nth(1).unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    let told: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+    assert_eq!(missing(&reasons, section), [""; 0], "not on the page");
+    let unknown = told.into_iter().filter(|reason| !reasons.contains(reason));
+    let unknown: Vec<&str> = unknown.collect();
+    assert_eq!(unknown, [""; 0], "on the page only");
 }
 
 #[test]
