@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use dogwatch_core::name::NodeName;
 use dogwatch_core::power::Host;
-use dogwatch_core::remedy::{Case, KeyOwner, Subject};
+use dogwatch_core::reboot::NodeSeen;
+use dogwatch_core::remedy::{Backup, Case, Fresh, KeyOwner, Subject};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
@@ -99,72 +100,70 @@ pub async fn everything_that_a_release_rests_on_is_read_afresh(world: &World) {
     let node = world.node("n", more).await;
     renew(world, &node.name, "2026-01-01T00:00:02.000003Z").await;
     let marked = Subject::Node(node.name.clone());
-    let of_node = case(
-        marked.clone(),
-        KeyOwner::Node(node.uid.clone()),
-        &host,
-        &node.name,
-    );
-    world
-        .annotate(HOST, "h", json!({ "dogwatch.dev/node": "n" }))
-        .await;
-    let fresh = world
-        .client()
-        .fresh(&of_node, Duration::ZERO)
-        .await
-        .unwrap();
-    assert_eq!(
-        fresh.host.as_deref(),
-        Some(&world.host_now("h").await),
-        "as it is now"
-    );
+    let key = KeyOwner::Node(node.uid.clone());
+    let of_node = case(marked, key, &host, &node.name);
+    let note = json!({ "dogwatch.dev/node": "n" });
+    world.annotate(HOST, "h", note).await;
+    let fresh = fresh(world, &of_node).await;
+    let host_now = world.host_now("h").await;
+    assert_eq!(fresh.host.as_deref(), Some(&host_now));
     assert_eq!(fresh.node.as_deref(), Some(&node));
     assert_eq!(fresh.beat, world.client().beat(&node.name).await.unwrap());
-    let backup = fresh.backup.unwrap();
-    assert_eq!(
-        (&backup.node, &backup.uid),
-        (&node.name.to_string(), &node.uid)
-    );
-    assert_eq!(
-        (&*backup.labels["team"], &*backup.annotations["note"]),
-        ("a", "x")
-    );
-    assert!(backup.cordoned && backup.labels.len() == 1 && !backup.annotations.contains_key(NEED));
-    assert!(fresh.needs);
-    let another = case(marked, KeyOwner::Node("another".into()), &host, &node.name);
+    assert_eq!(fresh.backup, Some(expected(&node)));
+    nodes_need(world, &of_node, &node).await;
+    machines_need(world, &host, &node.name).await;
+    requests_need(world, &host, &node.name).await;
+    gone_or_ours(world, &of_node, &node).await;
+}
+
+async fn fresh(world: &World, case: &Case) -> Fresh {
+    let client = world.client();
+    client.fresh(case, Duration::ZERO).await.unwrap()
+}
+
+/// What others had put on it.
+fn expected(node: &NodeSeen) -> Backup {
+    let text = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into();
+    Backup {
+        node: node.name.to_string(),
+        uid: node.uid.clone(),
+        labels: text("team", "a"),
+        annotations: text("note", "x"),
+        cordoned: true,
+        ..Backup::default()
+    }
+}
+
+async fn nodes_need(world: &World, of_node: &Case, node: &NodeSeen) {
+    assert!(needs(world, of_node).await);
+    let another = Case {
+        key: KeyOwner::Node("another".into()),
+        ..of_node.clone()
+    };
     assert!(!needs(world, &another).await);
     world
         .annotate(NODE, node.name.as_str(), json!({ NEED: null }))
         .await;
-    assert!(!needs(world, &of_node).await);
-    let orphan = Subject::Host(host.name.clone());
-    let orphan = case(orphan, KeyOwner::Node(node.uid.clone()), &host, &node.name);
+    assert!(!needs(world, of_node).await);
+    let host = of_node.host.clone().unwrap();
+    let orphan = Case {
+        subject: Subject::Host(host.name.clone()),
+        ..of_node.clone()
+    };
     assert!(!needs(world, &orphan).await);
-    machines_need(world, &host, &node.name).await;
-    requests_need(world, &host, &node.name).await;
-    // A cordon of a planned reboot is not kept; and what is gone is gone.
-    world
-        .annotate(
-            NODE,
-            node.name.as_str(),
-            json!({ "dogwatch.dev/api-lock": "{}" }),
-        )
-        .await;
-    let fresh = world
-        .client()
-        .fresh(&of_node, Duration::ZERO)
-        .await
-        .unwrap();
-    assert!(!fresh.backup.unwrap().cordoned);
+}
+
+/// A cordon of a planned reboot is not kept; and what is gone is gone.
+async fn gone_or_ours(world: &World, of_node: &Case, node: &NodeSeen) {
+    let ours = json!({ "dogwatch.dev/api-lock": "{}" });
+    world.annotate(NODE, node.name.as_str(), ours).await;
+    let locked = fresh(world, of_node).await;
+    assert!(!locked.backup.unwrap().cordoned);
     world.delete(NODE, node.name.as_str()).await;
     world.delete(HOST, "h").await;
-    let fresh = world
-        .client()
-        .fresh(&of_node, Duration::ZERO)
-        .await
-        .unwrap();
-    assert_eq!((fresh.host, fresh.node, fresh.backup), (None, None, None));
-    assert_eq!(fresh.beat.node_uid, None);
+    let gone = fresh(world, of_node).await;
+    assert_eq!((gone.host, gone.node, gone.backup), (None, None, None));
+    assert_eq!(gone.beat.node_uid, None);
 }
 
 async fn machines_need(world: &World, host: &Host, node: &NodeName) {

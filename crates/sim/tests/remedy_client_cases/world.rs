@@ -18,7 +18,7 @@ use kube::api::{
     ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
 };
 use kube::core::GroupVersionKind;
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
@@ -118,7 +118,7 @@ impl World {
         loop {
             let there = kinds.get_opt(&name).await.unwrap();
             definition.metadata.resource_version =
-                there.as_ref().and_then(|it| it.resource_version());
+                there.as_ref().and_then(ResourceExt::resource_version);
             let answer = match there {
                 Some(there) if there.metadata.deletion_timestamp.is_some() => None,
                 Some(_) => kinds.replace(&name, &params, &definition).await.ok(),

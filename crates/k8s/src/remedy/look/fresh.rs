@@ -37,10 +37,10 @@ impl RemedyClient {
     /// When one of them is not known: with less than all of it nothing is concluded.
     pub async fn fresh(&self, case: &Case, taken: Duration) -> Result<Fresh, Error> {
         let (host, node, lease, marked) = futures::try_join!(
-            self.fresh_host(case),
-            self.fresh_node(case),
-            self.fresh_lease(case),
-            self.marked(case),
+            Box::pin(self.fresh_host(case)),
+            Box::pin(self.fresh_node(case)),
+            Box::pin(self.fresh_lease(case)),
+            Box::pin(self.marked(case)),
         )?;
         let needs = match marked {
             Some(marked) => marked,
