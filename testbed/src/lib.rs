@@ -43,7 +43,7 @@ pub use control_plane::ControlPlane;
 pub use error::Error;
 pub use kubectl::PodRef;
 pub use recipe::find_go;
-pub use rights::rights_in;
+pub use rights::{UsedRights, rights_in};
 
 static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
 

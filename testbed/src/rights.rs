@@ -1,6 +1,7 @@
 //! What roles allow beside what was used of it: a test holds the two together.
 
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 use crate::AuditEntry;
 
@@ -41,6 +42,35 @@ pub fn rights_in(manifests: &[&str], is_meant: impl Fn(&str) -> bool) -> BTreeSe
         }
     }
     rights
+}
+
+/// What one account has used in the tests of one program, test by test.
+#[derive(Debug, Default)]
+pub struct UsedRights(Mutex<(BTreeSet<String>, usize)>);
+
+impl UsedRights {
+    /// Of a program whose tests have not begun.
+    pub const fn none() -> Self {
+        Self(Mutex::new((BTreeSet::new(), 0)))
+    }
+
+    /// One more test is over, and `asked` is what the account has asked. Answers with all that was used, and
+    /// whether these were all tests.
+    ///
+    /// # Panics
+    /// When it asked nothing, or something was refused.
+    pub fn after(&self, asked: &[AuditEntry], tests: usize) -> (BTreeSet<String>, bool) {
+        assert!(!asked.is_empty(), "it did nothing");
+        let refused: Vec<&AuditEntry> = asked.iter().filter(|entry| entry.code == 403).collect();
+        assert!(
+            refused.is_empty(),
+            "what is shipped does not let it work: {refused:#?}"
+        );
+        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        used.0.extend(asked.iter().map(AuditEntry::right));
+        used.1 += 1;
+        (used.0.clone(), used.1 == tests)
+    }
 }
 
 #[cfg(test)]

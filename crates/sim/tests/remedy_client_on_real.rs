@@ -9,7 +9,7 @@ mod remedy_client_cases;
 use std::path::Path;
 
 use dogwatch_k8s::remedy::WriteError;
-use dogwatch_testbed::{ControlPlane, shared};
+use dogwatch_testbed::{ControlPlane, UsedRights, rights_in, shared};
 use remedy_client_cases::world::{HOST, World};
 use remedy_client_cases::{owner, record};
 use serde_json::json;
@@ -62,13 +62,44 @@ async fn client(file: &Path) -> kube::Client {
 }
 
 macro_rules! on_real {
-    ($($name:ident)*) => { $(
-        #[tokio::test]
-        async fn $name() {
-            let _turn = turn().await;
-            remedy_client_cases::$name(&world().await).await;
-        }
-    )* };
+    ($($name:ident)*) => {
+        const CASES: usize = [$(stringify!($name)),*].len();
+        $(
+            #[tokio::test]
+            async fn $name() {
+                let _turn = turn().await;
+                remedy_client_cases::$name(&world().await).await;
+                after().await;
+            }
+        )*
+    };
+}
+
+/// What the loop asks by the hands of others: conditions of Nodes by the healer's, the lock of a Node by
+/// the locks'.
+const ELSEWHERE: [&str; 2] = ["patch nodes/status", "patch leases"];
+const USER: &str = "system:serviceaccount:dogwatch:dogwatch-controller";
+
+/// Nothing was refused; and once all cases have run, no right of the remediator's was unused.
+async fn after() {
+    static USED: UsedRights = UsedRights::none();
+    let mut asked = shared().await.audit().await.unwrap();
+    // What is served is open to everybody.
+    asked.retain(|entry| entry.user == USER && !entry.resource.is_empty());
+    let (used, all) = USED.after(&asked, CASES);
+    let mut shipped = rights_in(&[ROLES, HOSTS_ROLE, REMEDIATION], |why| {
+        why.contains("remediation:")
+    });
+    shipped.retain(|right| !ELSEWHERE.contains(&right.as_str()));
+    assert!(shipped.len() > 18, "{shipped:?}");
+    let unused: Vec<&String> = shipped.difference(&used).collect();
+    assert!(!all || unused.is_empty(), "unused: {unused:?}");
+    // A right that the remediator uses says so beside it.
+    let unsaid: Vec<&String> = used.difference(&shipped).collect();
+    assert!(
+        unsaid.is_empty(),
+        "not said to be for remediation: {unsaid:?}"
+    );
 }
 
 remedy_client_cases::every_case!(on_real);
