@@ -8,5 +8,6 @@ mod leading;
 mod lock;
 mod policies;
 mod power;
+mod remedy;
 mod rights;
 mod support;
