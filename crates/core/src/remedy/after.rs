@@ -51,7 +51,7 @@ fn at_rest(ctx: &Context<'_>) -> Decision {
     if ctx.case.record.as_ref().is_some_and(is_done) {
         return because(reason::REMEDIATED, "the Node is Ready, with another boot");
     }
-    ctx.rest("nothing is asked of it")
+    Context::rest("nothing is asked of it")
 }
 
 /// A new boot id is the proof; where the old one was never known, another Node is.

@@ -87,6 +87,7 @@ pub struct Kept {
 
 /// One write. Each is conditional on what was seen; done once more it does nothing.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there are one or two at a time")]
 pub enum Action {
     /// The Lease `dogwatch-remedy-NODE` is taken, so that the budgets of planned reboots count this node.
     /// Refused for a control-plane node while another one's planned reboot holds that group's lock.

@@ -1,5 +1,10 @@
 //! The permission to release a Node's workloads. Source: specification §1 S2, §4.1.
 
+#![expect(
+    clippy::result_large_err,
+    reason = "a decision is moved a few times a second at most"
+)]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,7 +120,7 @@ fn foreign(ctx: &Context<'_>) -> Decision {
         "annotation {} of the host has a value that is not ours, so that nothing is released on it; remove it, and ours is put there",
         ctx.case.key.key()
     );
-    ctx.refuse((reason::FOREIGN_KEY, text))
+    Context::refuse((reason::FOREIGN_KEY, text))
 }
 
 /// The host is off, and nobody knows whether by our doing.
@@ -176,14 +181,13 @@ fn identity(ctx: &Context<'_>, proof: &OffProof, node: &NodeSeen) -> Result<(), 
     };
     let (bmc, own) = (bmc.unwrap_or("nothing"), own.unwrap_or("nothing"));
     match same {
-        Identity::Same => Ok(()),
         Identity::Different => {
             let text = format!(
                 "the BMC of host {} says that it is system {bmc}, and node {} that it is {own}: another machine was switched off; correct spec.bmc.address, or the link to the host",
                 proof.host(),
                 node.name
             );
-            Err(ctx.refuse((reason::WRONG_HOST, text)))
+            Err(Context::refuse((reason::WRONG_HOST, text)))
         }
         Identity::NotComparable if ctx.config.require_identity => {
             let text = format!(
@@ -191,9 +195,9 @@ fn identity(ctx: &Context<'_>, proof: &OffProof, node: &NodeSeen) -> Result<(), 
                 proof.host(),
                 node.name
             );
-            Err(ctx.refuse((reason::IDENTITY_UNKNOWN, text)))
+            Err(Context::refuse((reason::IDENTITY_UNKNOWN, text)))
         }
-        Identity::NotComparable => Ok(()),
+        Identity::Same | Identity::NotComparable => Ok(()),
     }
 }
 
@@ -226,7 +230,7 @@ fn alive(ctx: &Context<'_>, proof: &OffProof) -> Decision {
         ctx.case.node_name.as_ref().map_or("", |name| name.as_str()),
         proof.host()
     );
-    ctx.refuse((reason::NODE_IS_ALIVE, text))
+    Context::refuse((reason::NODE_IS_ALIVE, text))
 }
 
 /// It was looked at before these reads, and in between it did not move.
@@ -254,7 +258,8 @@ fn kept(
     host: &Arc<Host>,
     node: &NodeSeen,
 ) -> Result<(), Decision> {
-    let Some(wanted) = fresh.backup.as_ref() else {
+    let wanted = fresh.backup.as_ref();
+    let Some(wanted) = wanted.filter(|wanted| wanted.uid == node.uid) else {
         let text = "what is on the Node was not read".to_owned();
         return Err(changed(fresh, reason::PROVING_OFF, text));
     };
@@ -280,7 +285,7 @@ fn kept(
                 "annotation {BACKUP} of host {} cannot be read ({why}): mend it, or remove it if what it keeps is not wanted",
                 host.name
             );
-            Err(ctx.refuse((reason::RESTORING, text)))
+            Err(Context::refuse((reason::RESTORING, text)))
         }
     }
 }
@@ -291,7 +296,7 @@ fn standing(host: &Host) -> Option<serde_json::Result<Backup>> {
 }
 
 fn not_restored(ctx: &Context<'_>, standing: &Backup, host: &Host) -> Decision {
-    if ctx.case.node_name.as_ref().map(|name| name.as_str()) == Some(&standing.node) {
+    if ctx.case.node_name.as_ref().map(NodeName::as_str) == Some(&standing.node) {
         let text = "what was on the Node before this one comes back first";
         return because(reason::RESTORING, text);
     }
@@ -299,5 +304,5 @@ fn not_restored(ctx: &Context<'_>, standing: &Backup, host: &Host) -> Decision {
         "host {} keeps what was on node {}, which has not come back: remove annotation {BACKUP} if that is not wanted",
         host.name, standing.node
     );
-    ctx.refuse((reason::RESTORING, text))
+    Context::refuse((reason::RESTORING, text))
 }

@@ -38,7 +38,7 @@ impl<'a> Context<'a> {
     pub(super) fn power(&self) -> PowerNow {
         match self.power_now() {
             PowerNow::Unknown if self.proof().is_some() => PowerNow::Off,
-            now => now,
+            now @ (PowerNow::On | PowerNow::Off | PowerNow::Unknown) => now,
         }
     }
 
@@ -130,14 +130,14 @@ impl<'a> Context<'a> {
     }
 
     /// What is in the way is said at once.
-    pub(super) fn refuse(&self, (reason, message): (&'static str, String)) -> Decision {
+    pub(super) fn refuse((reason, message): (&'static str, String)) -> Decision {
         because(reason, message).say(Severity::Warning)
     }
 
     /// Why nothing may be begun or released.
     pub(super) fn trouble(&self) -> Option<Decision> {
         let trouble = self.case.trouble.clone()?;
-        Some(self.refuse(trouble))
+        Some(Self::refuse(trouble))
     }
 
     /// What this process has seen stand for so long for this reason; and when it will have.
@@ -165,7 +165,7 @@ impl<'a> Context<'a> {
     }
 
     /// Nothing for now; `reason` is one of those that say that nothing is to be done.
-    pub(super) fn rest(&self, text: impl Into<String>) -> Decision {
+    pub(super) fn rest(text: impl Into<String>) -> Decision {
         because(reason::NOT_NEEDED, text)
     }
 }

@@ -11,6 +11,7 @@ use super::context::Context;
 use super::reason;
 use super::record::{Record, Step};
 use crate::decision::{Severity, because};
+use crate::name::NodeName;
 use crate::power::{Host, HostName, is_obeyed, requests};
 use crate::reboot::is_rebooting_until;
 
@@ -152,7 +153,7 @@ fn control_plane(ctx: &Context<'_>, host: &Host) -> Option<Refusal> {
         return None;
     }
     let refuse = |text: String| Some(Refusal::new(reason::CONTROL_PLANE_ONE_BY_ONE, text));
-    let own = ctx.case.node_name.as_ref().map(|name| name.as_str());
+    let own = ctx.case.node_name.as_ref().map(NodeName::as_str);
     let holder = ctx.around.control_plane_lock.as_deref();
     if let Some(holder) = holder.filter(|holder| Some(*holder) != own) {
         return refuse(format!(

@@ -15,8 +15,10 @@ use crate::power::{Host, PowerNow};
 pub(super) fn decide(ctx: &Context<'_>) -> Decision {
     let host = match &ctx.case.host {
         Ok(host) => host,
-        Err(problem) if ctx.case.needs || is_refused(ctx) => return ctx.refuse(problem.clone()),
-        Err((_, text)) => return ctx.rest(text.clone()),
+        Err(problem) if ctx.case.needs || is_refused(ctx) => {
+            return Context::refuse(problem.clone());
+        }
+        Err((_, text)) => return Context::rest(text.clone()),
     };
     let bits = ctx.bits();
     match by_annotation(bits) {

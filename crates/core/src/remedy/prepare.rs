@@ -1,6 +1,11 @@
 //! The way to a new key: guards, the Lease, the mark on the Node, fresh reads; then the key. Source:
 //! specification §2.2, §4.4.
 
+#![expect(
+    clippy::result_large_err,
+    reason = "a decision is moved a few times a second at most"
+)]
+
 use std::sync::Arc;
 
 use super::case::{Action, Decision};

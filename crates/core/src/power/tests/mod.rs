@@ -10,7 +10,7 @@ mod identity;
 mod levels;
 mod lies;
 mod metal3;
-mod model;
+pub(crate) mod model;
 mod now;
 mod off;
 mod on;

@@ -11,22 +11,22 @@ use crate::power::*;
 const OTHER: &str = "reboot.metal3.io/other";
 const CHAOS: u64 = 600_000;
 
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed | 1)
     }
 
     /// Xorshift: below `sides`.
-    pub(super) fn roll(&mut self, sides: u64) -> u64 {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % sides
     }
 
-    pub(super) fn one_in(&mut self, sides: u64) -> bool {
+    pub(crate) fn one_in(&mut self, sides: u64) -> bool {
         self.roll(sides) == 0
     }
 }
@@ -69,7 +69,18 @@ fn chaos(world: &mut World, dice: &mut Dice, judge: &mut Judge, has_lies: bool) 
     }
     let time = world.time;
     let bmc = &mut world.bmcs[0];
-    // What it does next is drawn anew all the time.
+    any_mood(bmc, dice);
+    if has_lies && time > judge.last_lie + 12_000 && dice.one_in(100) {
+        bmc.says = vec![Says::Lie(if dice.one_in(2) {
+            Reading::Off
+        } else {
+            Reading::On
+        })];
+    }
+}
+
+/// What a BMC does next is drawn anew all the time.
+pub(crate) fn any_mood(bmc: &mut Bmc, dice: &mut Dice) {
     bmc.default_takes = match dice.roll(10) {
         0 => Takes::Ignores,
         1 => Takes::Fails(Class::Refused),
@@ -92,13 +103,6 @@ fn chaos(world: &mut World, dice: &mut Dice, judge: &mut Judge, has_lies: bool) 
         _ => Says::Truth,
     };
     bmc.shuts_down = (!dice.one_in(3)).then(|| dice.roll(60_000));
-    if has_lies && time > judge.last_lie + 12_000 && dice.one_in(100) {
-        bmc.says = vec![Says::Lie(if dice.one_in(2) {
-            Reading::Off
-        } else {
-            Reading::On
-        })];
-    }
 }
 
 impl Judge {

@@ -45,13 +45,14 @@ fn ready_with(power: &Power, node: &NodeSeen) -> Ready {
     let case = case_of(&world, "machine/machines/a").unwrap();
     let now = power.now();
     let beat = beat(case.node.as_ref(), 5);
-    let taken = now.mono - S;
+    let taken = now.mono.saturating_sub(S);
     let mut known = Known {
         power: Some(power_seen(power)),
         fresh: Some(fresh(&world, &case, &beat, taken)),
         ..Known::default()
     };
-    known.beat(now.mono - S * 60, now.mono - S * 60, beat.clone());
+    let before = now.mono.saturating_sub(S * 60);
+    known.beat(before, before, beat.clone());
     known.beat(taken, now.mono, beat);
     Ready {
         case,
@@ -139,7 +140,7 @@ const CONDITIONS: [(&str, Breaks); 27] = [
     }),
     ("it was read before the proof", |it| {
         let since = it.since();
-        it.fresh().taken = since - Duration::from_millis(1);
+        it.fresh().taken = since.saturating_sub(Duration::from_millis(1));
         it.now.mono = since + S * 3;
     }),
     ("the host is gone", |it| it.fresh().host = None),
@@ -167,7 +168,7 @@ const CONDITIONS: [(&str, Breaks); 27] = [
     }),
     ("the watch shows another Node", |it| {
         let node = it.case.node.as_mut().unwrap();
-        Arc::make_mut(node).uid = "other".into();
+        Arc::make_mut(node).uid = "another".into();
     }),
     ("another machine's BMC", |it| {
         it.fresh_node().system_uuid = Some("4d2c7f0e-1111-4222-8333-0123456789ac".into());
@@ -185,7 +186,7 @@ const CONDITIONS: [(&str, Breaks); 27] = [
     }),
     ("it moved after the first reading", |it| {
         let since = it.since();
-        it.beats(&[(since - S, 4), (since, 5)]);
+        it.beats(&[(since.saturating_sub(S), 4), (since, 5)]);
     }),
     ("it moved since it was looked at last", |it| {
         it.fresh().beat = beat(it.case.node.as_ref(), 6);
@@ -216,7 +217,7 @@ fn a_node_is_released_when_all_conditions_hold() {
     assert_eq!(cleared.host(), &host_name("a"));
     let taken = ready.known.fresh.unwrap().taken;
     let until = taken + Duration::from_secs(5);
-    assert!(cleared.lasts(until - Duration::from_nanos(1)));
+    assert!(cleared.lasts(until.saturating_sub(Duration::from_nanos(1))));
     assert!(!cleared.lasts(until));
 }
 
@@ -276,7 +277,10 @@ fn a_host_that_cannot_be_compared_is_released_and_it_is_said() {
 fn a_sign_of_life_that_moved_before_the_host_was_off_holds_nothing_back() {
     let mut it = ready();
     let since = it.since();
-    it.beats(&[(since - S * 9, 4), (since - S, 5)]);
+    it.beats(&[
+        (since.saturating_sub(S * 9), 4),
+        (since.saturating_sub(S), 5),
+    ]);
     assert!(it.releases());
 }
 
@@ -288,13 +292,13 @@ fn a_sign_of_life_that_came_late_holds_it_back_until_off_was_read_twice_after_it
     power.run(2);
     let node = node("a");
     let mut it = ready_with(&power, &node);
-    let moved = it.now.mono - S;
-    it.beats(&[(moved - S * 30, 4), (moved, 5)]);
+    let moved = it.now.mono.saturating_sub(S);
+    it.beats(&[(moved.saturating_sub(S * 30), 4), (moved, 5)]);
     assert_eq!(it.decision().because.reason, reason::NODE_IS_ALIVE);
     // The held host is read on.
     power.run(130);
     let mut it = ready_with(&power, &node);
-    it.beats(&[(moved - S * 30, 4), (moved, 5)]);
+    it.beats(&[(moved.saturating_sub(S * 30), 4), (moved, 5)]);
     assert_ne!(it.decision().because.reason, reason::NODE_IS_ALIVE);
 }
 

@@ -67,7 +67,7 @@ impl Marked {
     /// In how many seconds it is looked at again.
     fn wakes_in(&self) -> u64 {
         let wake = self.decision().wake.unwrap().at;
-        (wake - self.power.now().mono).as_secs()
+        wake.saturating_sub(self.power.now().mono).as_secs()
     }
 
     fn ago(&self, seconds: i64) -> Timestamp {
@@ -357,6 +357,29 @@ fn guards_delay_new_keys_only() {
     assert!(matches!(&decision.actions[..], [Action::RemoveKey { .. }]));
 }
 
+/// What makes fresh reads none that a key may rest on.
+type Breaks = fn(&mut Fresh);
+
+const CONTRADICTIONS: [(&str, Breaks); 8] = [
+    ("too old", |fresh| fresh.taken -= Duration::from_secs(1)),
+    ("the need is gone", |fresh| fresh.needs = false),
+    ("the host is gone", |fresh| fresh.host = None),
+    ("the host was replaced", |fresh| {
+        Arc::make_mut(fresh.host.as_mut().unwrap()).uid = "other".into();
+    }),
+    ("the key is there", |fresh| {
+        let host = Arc::make_mut(fresh.host.as_mut().unwrap());
+        host.annotations.insert(MACHINE_KEY.into(), String::new());
+    }),
+    ("the Node is gone", |fresh| fresh.node = None),
+    ("the Node was replaced", |fresh| {
+        Arc::make_mut(fresh.node.as_mut().unwrap()).uid = "other".into();
+    }),
+    ("the mark is gone", |fresh| {
+        Arc::make_mut(fresh.node.as_mut().unwrap()).fenced = false;
+    }),
+];
+
 #[test]
 fn a_key_comes_only_after_lease_mark_and_fresh_reads_that_agree() {
     let mut it = Marked::new();
@@ -369,7 +392,12 @@ fn a_key_comes_only_after_lease_mark_and_fresh_reads_that_agree() {
     let case = case_of(&world, "machine/machines/a").unwrap();
     let now = it.power.now();
     let beat = beat(case.node.as_ref(), 5);
-    let good = fresh(&world, &case, &beat, now.mono - Duration::from_secs(4));
+    let good = fresh(
+        &world,
+        &case,
+        &beat,
+        now.mono.saturating_sub(Duration::from_secs(4)),
+    );
     let act = |case: &Case, fresh: Option<Fresh>| {
         let known = Known {
             power: Some(power_seen(&it.power)),
@@ -400,28 +428,8 @@ fn a_key_comes_only_after_lease_mark_and_fresh_reads_that_agree() {
     let only = act(&unmarked, Some(good.clone()));
     assert!(matches!(&only[..], [Action::MarkNode { .. }]));
 
-    type Breaks = fn(&mut Fresh);
-    let breaks: [(&str, Breaks); 8] = [
-        ("too old", |fresh| fresh.taken -= Duration::from_secs(1)),
-        ("the need is gone", |fresh| fresh.needs = false),
-        ("the host is gone", |fresh| fresh.host = None),
-        ("the host was replaced", |fresh| {
-            Arc::make_mut(fresh.host.as_mut().unwrap()).uid = "other".into();
-        }),
-        ("the key is there", |fresh| {
-            let host = Arc::make_mut(fresh.host.as_mut().unwrap());
-            host.annotations.insert(MACHINE_KEY.into(), String::new());
-        }),
-        ("the Node is gone", |fresh| fresh.node = None),
-        ("the Node was replaced", |fresh| {
-            Arc::make_mut(fresh.node.as_mut().unwrap()).uid = "other".into();
-        }),
-        ("the mark is gone", |fresh| {
-            Arc::make_mut(fresh.node.as_mut().unwrap()).fenced = false;
-        }),
-    ];
     assert_eq!(act(&case, None), vec![]);
-    for (what, breaks) in breaks {
+    for (what, breaks) in CONTRADICTIONS {
         let mut fresh = good.clone();
         breaks(&mut fresh);
         assert_eq!(act(&case, Some(fresh)), vec![], "{what}");

@@ -5,6 +5,7 @@ mod clear;
 mod guards;
 mod kit;
 mod links;
+mod model;
 mod request;
 mod restore;
 mod script;

@@ -106,7 +106,9 @@ impl Row {
                 return moves;
             }
             let is_over = first.is_empty() && decision.looks.is_empty();
-            first.iter().for_each(|action| self.apply(action));
+            for action in &first {
+                self.apply(action);
+            }
             for _ in &decision.looks {
                 self.power.run(1);
                 let taken = self.now().mono;
@@ -147,7 +149,14 @@ impl Row {
                 let there = self.world.machines.get_mut(&machine.name).unwrap();
                 Arc::make_mut(there).need = None;
             }
-            other => panic!("not of this flow: {other:?}"),
+            Action::WriteRecord { .. }
+            | Action::RemoveNodeNeed { .. }
+            | Action::Restore { .. }
+            | Action::Untaint { .. }
+            | Action::WriteStatus { .. }
+            | Action::AddFinalizer { .. }
+            | Action::RemoveFinalizer { .. }
+            | Action::HandBack { .. } => panic!("not of this flow: {action:?}"),
         }
     }
 

@@ -9,6 +9,7 @@ use super::super::*;
 use super::kit::*;
 use crate::Now;
 use crate::name::{BootId, NodeName};
+use crate::power::tests::model::Dice;
 use crate::power::tests::world::World as Power;
 use crate::power::{Host, HostName};
 use crate::reboot::NodeSeen;
@@ -54,10 +55,43 @@ pub(super) struct Town {
     /// Each reason that was decided, once in a run of sameness.
     pub(super) reasons: Vec<(Subject, &'static str)>,
     pub(super) events: BTreeSet<String>,
+    /// How often the shell decides, in milliseconds.
+    pub(super) every: u64,
+    /// What goes wrong between us and the API server.
+    pub(super) faults: Option<Faults>,
+    /// How often a key was put on each host.
+    pub(super) keys: BTreeMap<HostName, usize>,
     pub(super) desk: super::request::desk::Desk,
     uids: u32,
     version: u64,
     is_dead: bool,
+}
+
+/// Watches that are behind, writes that fail, and answers that are lost.
+pub(super) struct Faults {
+    pub(super) dice: Dice,
+    older: Option<World>,
+}
+
+impl Faults {
+    pub(super) fn new(seed: u64) -> Self {
+        let dice = Dice::new(seed);
+        Self { dice, older: None }
+    }
+
+    /// What the watches show.
+    fn shows(&mut self, now: World) -> World {
+        match self.older.take() {
+            Some(older) if self.dice.one_in(3) => {
+                self.older = Some(older.clone());
+                older
+            }
+            Some(_) | None => {
+                self.older = Some(now.clone());
+                now
+            }
+        }
+    }
 }
 
 impl Town {
@@ -75,6 +109,9 @@ impl Town {
             written: Vec::new(),
             reasons: Vec::new(),
             events: BTreeSet::new(),
+            every: 200,
+            faults: None,
+            keys: BTreeMap::new(),
             desk: super::request::desk::Desk::default(),
             uids: 0,
             version: 1,
@@ -161,7 +198,7 @@ impl Town {
         }
         let time = self.sites[0].power.time;
         self.is_dead = time < self.sites[0].power.down_until;
-        if !self.is_dead && time.is_multiple_of(200) {
+        if !self.is_dead && time.is_multiple_of(self.every) {
             self.pass();
         }
     }
@@ -239,7 +276,10 @@ impl Town {
 
     /// One pass over all cases.
     pub(super) fn pass(&mut self) {
-        let world = self.world();
+        let mut world = self.world();
+        if let Some(faults) = &mut self.faults {
+            world = faults.shows(world);
+        }
         let cases = cases(&world);
         let mut around = Around::of(&cases, |host| self.power(host).answers);
         let there: BTreeSet<&Subject> = cases.iter().map(|case| &case.subject).collect();
@@ -249,11 +289,11 @@ impl Town {
             if self.is_dead {
                 return;
             }
-            self.handle(&world, case, &mut around);
+            self.handle(case, &mut around);
         }
     }
 
-    fn handle(&mut self, world: &World, case: &Case, around: &mut Around) {
+    fn handle(&mut self, case: &Case, around: &mut Around) {
         let now = self.now();
         let power = case.host.as_ref().ok().map(|host| self.power(&host.name));
         let answers = power.as_ref().is_some_and(|power| power.answers);
@@ -265,7 +305,7 @@ impl Town {
         self.note(case, &decision);
         self.tell(case, &decision.report);
         for look in &decision.looks {
-            self.look(world, case, look);
+            self.look(case, look);
         }
         for action in decision.actions {
             if self.dies() {
@@ -330,13 +370,13 @@ impl Town {
         )
     }
 
-    fn look(&mut self, world: &World, case: &Case, look: &Look) {
+    fn look(&mut self, case: &Case, look: &Look) {
         let mono = self.mono();
         let nobody = NodeName::new("nobody").unwrap();
         let name = case.node_name.clone().unwrap_or(nobody);
         let beat = self.beat(&name);
-        let mut fresh = fresh(world, case, &beat, mono);
         let now = self.world();
+        let mut fresh = fresh(&now, case, &beat, mono);
         let host = case.host.as_ref().ok();
         fresh.host = host.and_then(|host| now.hosts.get(&host.name)).cloned();
         fresh.node = now.nodes.get(&name).cloned();
@@ -365,11 +405,23 @@ impl Town {
 
     /// Whether the write was taken.
     fn act(&mut self, action: &Action) -> bool {
+        let fate = self
+            .faults
+            .as_mut()
+            .map_or(9, |faults| faults.dice.roll(30));
+        if fate == 0 {
+            self.written.push(format!("{} (failed)", name_of(action)));
+            return false;
+        }
         let is_taken = self.takes(action);
         let text = name_of(action);
         let refused = if is_taken { "" } else { " (refused)" };
         self.written.push(format!("{text}{refused}"));
-        is_taken
+        if fate == 2 && self.faults.is_some() {
+            self.crash(12_000);
+        }
+        // The answer may be lost.
+        is_taken && fate != 1
     }
 
     fn takes(&mut self, action: &Action) -> bool {
@@ -381,10 +433,14 @@ impl Town {
             Action::FreeLease { node } => self.leases.remove(node),
             Action::MarkNode { node, .. } => self.on_node(node, |it| it.seen.fenced = true),
             Action::UnmarkNode { node } => self.on_node(node, |it| it.seen.fenced = false),
-            Action::AddKey { host, key, record } => self.on_host(host, |it| {
-                it.annotate(&key.key(), &key.value());
-                it.annotate("dogwatch.dev/remediation", &text(record));
-            }),
+            Action::AddKey { host, key, record } => {
+                let is_taken = self.on_host(host, |it| {
+                    it.annotate(&key.key(), &key.value());
+                    it.annotate("dogwatch.dev/remediation", &text(record));
+                });
+                *self.keys.entry(host.name.clone()).or_default() += usize::from(is_taken);
+                is_taken
+            }
             Action::RemoveKey { host, key, record } => self.on_host(host, |it| {
                 it.remove(key);
                 if let Some(record) = record {
