@@ -1,9 +1,12 @@
 //! Sentences of §4.2, from the request to the Ready Node.
 
+use std::sync::Arc;
+
 use super::super::super::*;
 use super::super::kit::*;
 use super::super::town::Town;
 use super::desk::{DELETE, TAINT};
+use crate::reboot::NodeSeen;
 
 fn steps(town: &Town, name: &str) -> Vec<Step> {
     let status = town.status(name);
@@ -114,6 +117,25 @@ fn with_the_taint_the_host_comes_back_when_nothing_is_left_and_the_taint_goes_wi
     assert_eq!(town.status("a").tainted_at, None);
     assert_eq!(town.cuts("a"), 1);
     assert!(!town.written.contains(&"KeepBackup".to_owned()));
+}
+
+/// S4: a Ready that has not fallen yet is the old boot's.
+#[test]
+fn a_ready_node_with_the_old_boot_id_is_not_back() {
+    let mut town = Town::new(&["a"]);
+    town.fails("a", TAINT);
+    town.until("on", |town| town.cuts("a") == 1 && town.is_on("a"));
+    town.run(20);
+    let mut case = case_of(&town.world(), "powerremediation/machines/a").unwrap();
+    let node = case.node.as_deref().unwrap().clone();
+    case.node = Some(Arc::new(NodeSeen {
+        ready: true,
+        ..node
+    }));
+    let known = &town.known[&case.subject];
+    let decision = decide(&case, known, &Around::default(), &town.config, town.now());
+    assert_eq!(decision.because.reason, reason::WAITING_FOR_NODE);
+    assert!(decision.actions.is_empty(), "{:?}", decision.actions);
 }
 
 #[test]

@@ -5,5 +5,6 @@ pub(super) mod desk;
 mod bad;
 mod cancel;
 mod flow;
+mod random;
 mod retry;
 mod upstream;
