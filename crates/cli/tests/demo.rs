@@ -30,7 +30,7 @@ fn the_demo_reboots_every_node_once_and_says_what_it_checked() {
         "ok      every pod that should live lives: web: 7 of 7, db: 2 of 2",
         "ok      the admin's cordon was left alone: n3 is still cordoned",
         "ok      nothing of it is left behind: no lock, no record",
-        "ok      every host that was annotated is served, and runs again: h1 and h2",
+        "ok      every host that was annotated is served, every failed one is back, and they run again: h1, h2 and s1",
         "ok      each host had exactly one power-off: h1: 1, h2: 1",
         "ok      the host with the key was off for as long as the key was there: h2: off for",
         "ok      off was proved by two readings before each power-on: h1: ",

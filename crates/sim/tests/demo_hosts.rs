@@ -30,16 +30,20 @@ async fn play(speed: f64) -> (Demo, String) {
 }
 
 #[tokio::test]
-async fn one_host_is_rebooted_by_its_annotation_and_one_is_held_off_by_its_key() {
+async fn one_host_is_rebooted_one_is_held_off_and_one_that_failed_is_proved_off_before_another_writes()
+ {
     let (demo, text) = play(4.0).await;
     let verdict = demo.verdict();
     println!("{text}\n{verdict:#?}");
     assert!(verdict.held(), "{text}\n{verdict:#?}");
     for promise in [
-        "every host that was annotated is served, and runs again",
+        "every host that was annotated is served, every failed one is back, and they run again",
         "each host had exactly one power-off",
         "the host with the key was off for as long as the key was there",
         "off was proved by two readings before each power-on",
+        "no two machines ever wrote to the volume at once",
+        "the second writer started after the first was proved off",
+        "the failed node is back, as it was, after exactly one power-off",
     ] {
         let is_checked = verdict.0.iter().any(|check| check.what == promise);
         assert!(is_checked, "{promise} is not checked: {verdict:#?}");

@@ -1,4 +1,5 @@
-//! The hosts' part of the play: one is rebooted through its annotation, one is held off by a key.
+//! The hosts' part of the play: one is rebooted through its annotation, one is held off by a key, and one
+//! fails ([`super::failed`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use dogwatch_core::power::{Config, Host, REBOOT};
 use jiff::Timestamp;
 
 use super::cluster::{DemoConfig, DemoError};
+use super::failed::{FAILED, Failed};
 use crate::api::ApiServer;
 use crate::bmc::Machine;
 use crate::chronicle::{Change, Entry, Kind, Observer, Violation, host_of};
@@ -28,6 +30,10 @@ const CALL: Duration = Duration::from_secs(3);
 /// The hosts, and who keeps them.
 pub(super) struct Metal {
     pub yard: Yard,
+    /// The one that fails.
+    pub failed: Failed,
+    /// It is back.
+    pub is_recovered: bool,
     /// When the key went.
     pub freed: Option<Timestamp>,
     proved: Option<tokio::time::Instant>,
@@ -47,7 +53,7 @@ fn times(config: &DemoConfig) -> Config {
 }
 
 impl Metal {
-    /// Two hosts that run, no nodes of the cluster.
+    /// Two hosts that run, no nodes of the cluster; and two that carry nodes.
     pub fn start(
         config: &DemoConfig,
         server: &ApiServer,
@@ -61,9 +67,13 @@ impl Metal {
                 bmc.acts_after = config.time(0.2);
             })?;
         }
+        let failed = Failed::start(config, server, clock, &mut yard)?;
+        let guards = dogwatch_core::remedy::Config::default();
         Ok(Self {
-            _controller: Controller::start(&yard, "controller-1"),
+            _controller: Controller::remediating(&yard, "controller-1", guards),
             yard,
+            failed,
+            is_recovered: false,
             freed: None,
             proved: None,
             held_for: config.time(HELD_FOR),
@@ -82,8 +92,16 @@ impl Metal {
         ])
     }
 
+    /// Goes on where it can; what was done.
+    pub fn play(&mut self, observer: &Observer) -> Result<Vec<String>, DemoError> {
+        let mut done = self.failed.play(&self.yard, observer)?;
+        self.is_recovered = self.failed.is_over(observer);
+        done.extend(self.free(observer)?);
+        Ok(done)
+    }
+
     /// Takes the key away when the host was off for long enough; what was done.
-    pub fn play(&mut self, observer: &Observer) -> Result<Option<String>, DemoError> {
+    fn free(&mut self, observer: &Observer) -> Result<Option<String>, DemoError> {
         let is_proved =
             host(observer, HELD).is_some_and(|host| host.status.power.off_confirmed_at.is_some());
         if self.freed.is_some() || !is_proved {
@@ -113,10 +131,9 @@ impl Metal {
             });
             is_served && self.machine(name).state().living().is_some()
         };
-        [REBOOTED, HELD]
-            .into_iter()
-            .filter(|name| !is_back(name))
-            .collect()
+        let hosts = [REBOOTED, HELD].into_iter();
+        let failed = (!self.is_recovered).then_some(FAILED);
+        hosts.filter(|name| !is_back(name)).chain(failed).collect()
     }
 
     pub fn machine(&self, name: &str) -> Machine {

@@ -1,5 +1,6 @@
 //! What is checked of the hosts: from their machines' logs and from what their BMCs were asked.
 
+use super::failed::FAILED;
 use super::metal::{HELD, Metal, REBOOTED};
 use super::verdict::{Check, check};
 use crate::bmc::State;
@@ -19,10 +20,11 @@ pub(super) fn checks(metal: &Metal, observer: &Observer) -> Vec<Check> {
 fn served(metal: &Metal, observer: &Observer) -> Check {
     let left = metal.unfinished(observer);
     let seen = match left.as_slice() {
-        [] => format!("{REBOOTED} and {HELD}"),
+        [] => format!("{REBOOTED}, {HELD} and {FAILED}"),
         left => format!("not {}", left.join(", ")),
     };
-    let what = "every host that was annotated is served, and runs again";
+    let what =
+        "every host that was annotated is served, every failed one is back, and they run again";
     check(left.is_empty(), what, seen)
 }
 

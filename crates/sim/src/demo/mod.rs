@@ -4,11 +4,13 @@
 //! real files, a real child process and real time.
 //! **May touch:** one folder that it is given: a small one for each node, with its sentinel, its boot
 //! id and its reboot command.
-//! **Promises:** the coordinators and the power controller are the real loops with their real hands;
+//! **Promises:** the coordinators, the power controller and the remediator are the real loops with their real hands;
 //! only machines, BMCs, kubelets and the API server are simulated. What the [`Verdict`] says was judged by
 //! [`crate::chronicle::Checks`] at every change, not taken from anybody's word.
 
 mod cluster;
+mod failed;
+mod failed_checks;
 mod files;
 mod machine;
 mod metal;

@@ -201,6 +201,11 @@ impl Demo {
             .collect()
     }
 
+    /// The nodes that reboot as planned, by name.
+    pub(super) fn planned(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
     /// Since the cluster was there.
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
@@ -213,6 +218,7 @@ impl Demo {
         };
         let nodes = self.observer.all(Kind::Node);
         nodes
+            .filter(|(name, _)| self.files.contains_key(*name))
             .filter(|(name, node)| !is_done(name, &NodeView::of(node)))
             .map(|(name, _)| name)
             .collect()
@@ -293,7 +299,7 @@ impl Demo {
                 self.tell(&done);
             }
         }
-        if let Some(done) = self.metal.play(&self.observer)? {
+        for done in self.metal.play(&self.observer)? {
             self.tell(&done);
         }
         if !self.freed && self.is_blocked_long() {

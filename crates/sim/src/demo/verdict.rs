@@ -1,7 +1,7 @@
 //! What was checked, and whether it held.
 
-use super::metal_checks;
 use super::play::Demo;
+use super::{failed_checks, metal_checks};
 use crate::chronicle::{Kind, LEAD, NodeView, PodView, holder_of};
 
 /// One promise.
@@ -37,6 +37,7 @@ pub(super) fn verdict(demo: &Demo) -> Verdict {
     checks.extend(cordon(demo));
     checks.push(clean(demo));
     checks.extend(metal_checks::checks(&demo.metal, &demo.observer));
+    checks.extend(failed_checks::checks(&demo.metal));
     let broken = demo.checks.violations().iter().chain(&demo.broken);
     checks
         .extend(broken.map(|violation| check(false, "no promise was broken", violation.0.clone())));
@@ -53,7 +54,7 @@ pub(super) fn check(held: bool, what: &str, seen: String) -> Check {
 
 fn done(demo: &Demo) -> Check {
     let left = demo.unfinished();
-    let all = demo.observer.all(Kind::Node).count();
+    let all = demo.planned().count();
     let seen = if left.is_empty() {
         format!("{all} of {all}")
     } else {
@@ -82,9 +83,8 @@ fn out(demo: &Demo) -> Check {
 
 fn boots(demo: &Demo) -> Check {
     let boots: Vec<(&str, usize)> = demo
-        .observer
-        .all(Kind::Node)
-        .map(|(name, _)| (name, demo.checks.boots(name)))
+        .planned()
+        .map(|name| (name, demo.checks.boots(name)))
         .collect();
     let seen: Vec<String> = boots
         .iter()

@@ -1,4 +1,4 @@
-//! One replica of `dogwatch controller --components power`.
+//! One replica of `dogwatch controller --components power`, or `power,remediation`.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -11,10 +11,12 @@ use dogwatch_controller::cluster::Cluster;
 use dogwatch_controller::leader::{Election, Leadership};
 use dogwatch_controller::metrics::Metrics;
 use dogwatch_controller::power::{self, PowerBoard, Settings};
+use dogwatch_controller::remedy;
 use dogwatch_controller::{Context, Stop};
 use dogwatch_core::leader::Elector;
 use dogwatch_core::power::Address;
-use dogwatch_core::reboot;
+use dogwatch_core::{reboot, remedy as rules};
+use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_k8s::leader::LeaderClient;
 use dogwatch_process::clock::Clock;
 use dogwatch_process::jitter::Jitter;
@@ -33,13 +35,22 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Starts one. No process of this yard ever had the name.
+    /// Starts one that keeps the hosts' power. No process of this yard ever had the name.
     pub fn start(yard: &Yard, process: &str) -> Self {
+        Self::of(yard, process, None)
+    }
+
+    /// The same, and it remediates.
+    pub fn remediating(yard: &Yard, process: &str, guards: rules::Config) -> Self {
+        Self::of(yard, process, Some(guards))
+    }
+
+    fn of(yard: &Yard, process: &str, guards: Option<rules::Config>) -> Self {
         let board = PowerBoard::default();
         let clock = Arc::clone(&yard.clock);
         let clock = Clock::with_wall(move || clock.now());
         let (terms, leadership) = Leadership::new(clock.clone());
-        let (_, cluster) = Cluster::new();
+        let (showing, cluster) = Cluster::new();
         let (stopper, stop) = Stop::new();
         let metrics = Metrics::default();
         let context = Context {
@@ -56,9 +67,23 @@ impl Controller {
         };
         let election = election(&context, terms);
         let settings = settings(yard, &board);
+        let remediation = guards.map(|config| remedy::Settings {
+            config,
+            power: board.clone(),
+            power_config: yard.config,
+            board: remedy::RemediationBoard::default(),
+        });
         let process = async move {
             let _never_told = stopper;
-            tokio::join!(power::run(context, settings), election.run(stop));
+            let power = power::run(context.clone(), settings);
+            let remediation = async {
+                let Some(settings) = remediation else { return };
+                let client = context.client.clone();
+                let watches = ClusterWatch::new(client, &context.namespace, || 0.5);
+                let seen = showing.run(watches);
+                tokio::join!(seen, remedy::run(context.clone(), settings));
+            };
+            tokio::join!(power, remediation, election.run(stop));
         };
         Self {
             board,

@@ -12,10 +12,12 @@ mod admin;
 mod controller;
 mod readings;
 mod truth;
+mod volume;
 mod yard;
 
 pub use admin::Refused;
 pub use controller::Controller;
 pub use readings::{Readings, Said};
 pub use truth::{PowerOn, power_ons};
+pub use volume::{Volume, Writes};
 pub use yard::{NAMESPACE, Yard};

@@ -158,6 +158,14 @@ impl Yard {
         admin::patch(&self.server, &path, &json!({ "status": patch }))
     }
 
+    /// A JSON merge patch of a Node.
+    ///
+    /// # Errors
+    /// What the API server says.
+    pub fn change_node(&self, node: &str, patch: &Value) -> Result<(), Refused> {
+        admin::patch(&self.server, &format!("/api/v1/nodes/{node}"), patch)
+    }
+
     /// Sets an annotation of a host; `None` takes it away.
     ///
     /// # Errors

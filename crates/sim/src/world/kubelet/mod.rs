@@ -153,6 +153,13 @@ impl KubeletHandle {
         self.tell(Command::Reboot(Some(time)));
     }
 
+    /// The kubelet dies, and its machine runs on: no call is made any more until the machine boots anew.
+    /// What runs beside it is not stopped by that.
+    pub fn kubelet_dies(&self) {
+        // The receiver is gone only once the runtime shuts down, and then nothing runs any more.
+        let _ = self.commands.send(Command::PowerOff);
+    }
+
     /// Follows the machine's power: for what else runs on it, and stops and starts with it.
     pub fn power(&self) -> watch::Receiver<Power> {
         self.power.clone()
