@@ -63,7 +63,7 @@ pub async fn a_marked_machine_is_proved_off_its_node_deleted_and_it_comes_back_a
     world.mark_machine("h0", Some("")).await;
     world
         .until("the Node is gone", || async {
-            world.node(&"h0").await.is_none()
+            world.node("h0").await.is_none()
         })
         .await;
     assert!(
