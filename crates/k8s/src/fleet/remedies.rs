@@ -1,6 +1,7 @@
 //! What remediations are explained from: Machines, hosts, Nodes, requests and Leases together.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use dogwatch_core::explain::{ControllerSeen, Fleet, RemedyView};
 use dogwatch_core::lock::HolderId;
@@ -10,8 +11,15 @@ use dogwatch_core::remedy::World;
 
 use super::read::RemedyLeases;
 use super::{FleetClient, FleetWatch, HostsFound, HostsWatch};
-use crate::Error;
 use crate::remedy::{self, RemedyWatch};
+use crate::{Error, Kind};
+
+/// How often a busy API server is asked.
+const TRIES: u32 = 5;
+/// How long is waited where it does not say.
+const SOON: Duration = Duration::from_secs(1);
+/// No longer than this, whatever it says: a person waits.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a look for remediations found.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +36,21 @@ impl FleetClient {
     /// # Errors
     /// When a part of it is not known: half of it would be explained wrongly.
     pub async fn remedies(&self) -> Result<RemediesFound, Error> {
+        let mut tries = 1;
+        loop {
+            let found = self.remedies_now().await;
+            match found.as_ref().map_err(Error::kind) {
+                // A kind that was just installed answers so for a moment; kubectl waits as well.
+                Err(Kind::Throttled { after }) if tries < TRIES => {
+                    tokio::time::sleep(after.unwrap_or(SOON).min(PATIENCE)).await;
+                    tries += 1;
+                }
+                Ok(_) | Err(_) => return found,
+            }
+        }
+    }
+
+    async fn remedies_now(&self) -> Result<RemediesFound, Error> {
         let hosts = match self.hosts(None).await? {
             HostsFound::Hosts(hosts) => hosts,
             HostsFound::NoKind => return Ok(RemediesFound::NoKind),

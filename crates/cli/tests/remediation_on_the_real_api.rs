@@ -1,0 +1,392 @@
+//! What a person types about remediations, against the real API server: with the shipped rights, the shipped
+//! admission policies, and the real shapes of Machines.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails as the test does"
+)]
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use dogwatch_testbed::{ControlPlane, fixtures, shared};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+const KEY: &str = "reboot.metal3.io/machine-remediation";
+const CONFIRMED: &str = "dogwatch.dev/confirmed-off";
+
+fn command(kubeconfig: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dogwatch"));
+    command
+        .env_clear()
+        .env("KUBECONFIG", kubeconfig)
+        .args(args)
+        .stdin(Stdio::null());
+    command
+}
+
+fn dogwatch(kubeconfig: &Path, args: &[&str]) -> (i32, String, String) {
+    let output = command(kubeconfig, args).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    (output.status.code().unwrap(), stdout, stderr)
+}
+
+async fn run(plane: &ControlPlane, words: &[&str]) -> String {
+    plane.run_kubectl(words, "").await.unwrap()
+}
+
+async fn make(plane: &ControlPlane, object: &Value) -> Value {
+    let words = ["create", "-f", "-", "-o", "json"];
+    let made = plane.run_kubectl(&words, &object.to_string()).await;
+    serde_json::from_str(&made.unwrap()).unwrap()
+}
+
+async fn status(plane: &ControlPlane, what: &[&str], status: &Value) {
+    let status = json!({ "status": status }).to_string();
+    let patch = ["--subresource=status", "--type=merge", "-p", &status];
+    run(plane, &[&["patch"], what, &patch].concat()).await;
+}
+
+static INSTALLED: OnceCell<()> = OnceCell::const_new();
+
+/// Everything that is shipped, the Machines of OpenShift, and two people.
+async fn installed() -> &'static ControlPlane {
+    let plane = shared().await;
+    INSTALLED.get_or_init(async || install(plane).await).await;
+    plane
+}
+
+async fn install(plane: &ControlPlane) {
+    let apply = ["apply", "--server-side", "-f", "-"];
+    for words in [&["manifests"][..], &["crds"], &["crds", "--hosts"]] {
+        let (code, yaml, errors) = dogwatch(plane.kubeconfig(), words);
+        assert_eq!(code, 0, "{errors}");
+        plane.run_kubectl(&apply, &yaml).await.unwrap();
+    }
+    let machines = fixtures::openshift_machines().to_string();
+    plane.run_kubectl(&apply, &machines).await.unwrap();
+    let policies =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/policies/remediation.yaml");
+    run(plane, &["apply", "-f", policies.to_str().unwrap()]).await;
+    for kind in [
+        "crd/baremetalhosts.metal3.io",
+        "crd/machines.machine.openshift.io",
+        "crd/powerremediations.dogwatch.dev",
+    ] {
+        let established = ["wait", "--for=condition=established", "--timeout=60s", kind];
+        run(plane, &established).await;
+        // Its storage comes after that; kubectl waits for it.
+        let plural = kind.trim_start_matches("crd/");
+        run(plane, &["get", plural, "-A"]).await;
+    }
+    run(plane, &["create", "namespace", "machines"]).await;
+}
+
+/// A service account with these ClusterRoles, the Role of the viewer, and Events of the hosts.
+async fn somebody(plane: &ControlPlane, name: &str, roles: &[&str]) -> PathBuf {
+    run(plane, &["create", "serviceaccount", name]).await;
+    let account = format!("--serviceaccount=default:{name}");
+    for role in roles {
+        let (binding, role) = (format!("{name}-{role}"), format!("--clusterrole={role}"));
+        run(
+            plane,
+            &["create", "clusterrolebinding", &binding, &role, &account],
+        )
+        .await;
+    }
+    let viewer = ["--role=dogwatch-viewer", "--namespace=dogwatch", &account];
+    run(
+        plane,
+        &[&["create", "rolebinding", name][..], &viewer].concat(),
+    )
+    .await;
+    let events = ["--verb=create", "--resource=events", "--namespace=machines"];
+    run(plane, &[&["create", "role", name][..], &events].concat()).await;
+    let role = format!("--role={name}");
+    let binding = [role.as_str(), "--namespace=machines", &account];
+    run(
+        plane,
+        &[&["create", "rolebinding", name][..], &binding].concat(),
+    )
+    .await;
+    until_rights_hold(plane, name).await;
+    let token = plane.service_account_token("default", name, None).await;
+    plane.kubeconfig_for(&token.unwrap()).unwrap()
+}
+
+/// The authorizer sees bindings a moment after they are made; the last one that was made is seen last.
+async fn until_rights_hold(plane: &ControlPlane, name: &str) {
+    let deadline = Instant::now() + Duration::from_mins(2);
+    let as_them = format!("--as=system:serviceaccount:default:{name}");
+    for (verb, resource, namespace) in [
+        ("list", "leases.coordination.k8s.io", "dogwatch"),
+        ("create", "events", "machines"),
+    ] {
+        let asked = ["auth", "can-i", verb, resource, "-n", namespace, &as_them];
+        while plane.run_kubectl(&asked, "").await.is_err() {
+            assert!(
+                Instant::now() < deadline,
+                "{name} may not {verb} {resource}"
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+/// Machine `NAME` of Node `NAME` is marked, and host `machines/NAME` carries its key; its BMC is dead.
+async fn fenced(plane: &ControlPlane, name: &str) -> String {
+    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } });
+    make(plane, &node).await;
+    let machine = json!({ "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
+        "metadata": { "name": name, "namespace": "machines", "annotations": {
+            "metal3.io/BareMetalHost": format!("machines/{name}"), "host.metal3.io/external-remediation": "" } },
+        "spec": {} });
+    let machine = make(plane, &machine).await;
+    let uid = machine["metadata"]["uid"].as_str().unwrap().to_owned();
+    let of_machine = ["machines.machine.openshift.io", name, "-n", "machines"];
+    let carries = json!({ "nodeRef": { "kind": "Node", "name": name } });
+    status(plane, &of_machine, &carries).await;
+    let key = json!({ "mode": "hard", "machineUID": uid }).to_string();
+    let host = json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
+        "metadata": { "name": name, "namespace": "machines",
+            "annotations": { KEY: key, "dogwatch.dev/remediation": record(name, &uid, &[]) } },
+        "spec": { "online": true, "consumerRef": { "apiVersion": "machine.openshift.io/v1beta1",
+            "kind": "Machine", "namespace": "machines", "name": name },
+            "bmc": { "address": format!("redfish://{name}.bmc/redfish/v1/Systems/1"), "credentialsName": "bmc" } } });
+    make(plane, &host).await;
+    power(plane, name, "Unknown").await;
+    uid
+}
+
+async fn power(plane: &ControlPlane, name: &str, state: &str) {
+    let host = ["baremetalhosts.metal3.io", name, "-n", "machines"];
+    let now = jiff::Timestamp::now();
+    let power = json!({ "provisioning": { "state": "provisioned", "ID": "" },
+        "power": { "state": state, "observedAt": now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string() } });
+    status(plane, &host, &power).await;
+}
+
+fn record(name: &str, uid: &str, more: &[&str]) -> String {
+    let steps = [&["Requested", "KeyAdded"][..], more].concat();
+    let step = |(second, step): (usize, &&str)| json!({ "step": step, "at": format!("2026-01-01T00:00:0{second}Z") });
+    let steps: Vec<Value> = steps.iter().enumerate().map(step).collect();
+    json!({ "subject": format!("machine/machines/{name}"), "uid": uid, "node": name,
+        "attempt": 1, "steps": steps })
+    .to_string()
+}
+
+async fn annotate(plane: &ControlPlane, name: &str, text: &str) -> Result<String, String> {
+    let host = [
+        "annotate",
+        "--overwrite",
+        "-n",
+        "machines",
+        "baremetalhosts.metal3.io",
+    ];
+    let words = [&host[..], &[name, text]].concat();
+    let said = plane.run_kubectl(&words, "").await;
+    said.map_err(|error| format!("{error:?}"))
+}
+
+/// Admission policies take effect a while after they are made.
+async fn until_words_are_judged(plane: &ControlPlane, name: &str) {
+    let deadline = Instant::now() + Duration::from_mins(2);
+    let forged =
+        json!({ "by": "nobody", "at": "2026-01-01T00:00:00Z", "reason": "r", "for": ["k"] });
+    loop {
+        // A `by` that comes first, and is not the writer's.
+        let text = format!(
+            "{CONFIRMED}={{\"by\":\"nobody\",{}",
+            &forged.to_string()[1..]
+        );
+        match annotate(plane, name, &text).await {
+            Err(said) => {
+                assert!(said.contains("in the name of who writes it"), "{said}");
+                return;
+            }
+            Ok(_) => assert!(Instant::now() < deadline, "no policy judges it"),
+        }
+        annotate(plane, name, &format!("{CONFIRMED}-"))
+            .await
+            .unwrap();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_persons_word_is_written_in_their_own_name_and_followed_to_the_release() {
+    let plane = installed().await;
+    let uid = fenced(plane, "confirmed").await;
+    until_words_are_judged(plane, "confirmed").await;
+    let ann = somebody(plane, "ann", &["dogwatch-viewer", "dogwatch-confirm-off"]).await;
+    let word = [
+        "confirm-off",
+        "machines/confirmed",
+        "--reason",
+        "cords pulled",
+    ];
+    let yes = [&word[..], &["--yes"]].concat();
+
+    let (code, text, errors) = dogwatch(&ann, &word);
+    assert_eq!(code, 2, "nobody can be asked: {text}");
+    assert!(
+        errors.contains("two writers will have the volumes of Node confirmed"),
+        "{errors}"
+    );
+    for line in [
+        "key    reboot.metal3.io/machine-remediation, of machine/machines/confirmed",
+        "power  Unknown, last read",
+        "node   confirmed, not Ready",
+    ] {
+        assert!(text.contains(line), "{line}: {text} {errors}");
+    }
+
+    let mut child = command(&ann, &[&yes[..], &["--wait", "--timeout", "5m"]].concat())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut lines = lines.map(Result::unwrap);
+    let me = "system:serviceaccount:default:ann";
+    let written = format!("host/machines/confirmed is off, on the word of {me}");
+    assert!(lines.any(|line| line == written));
+    let get = ["get", "bmh", "confirmed", "-n", "machines", "-o", "json"];
+    let host: Value = serde_json::from_str(&run(plane, &get).await).unwrap();
+    let said = host["metadata"]["annotations"][CONFIRMED].as_str().unwrap();
+    let said: Value = serde_json::from_str(said).unwrap();
+    assert_eq!(
+        (&said["by"], &said["reason"]),
+        (&json!(me), &json!("cords pulled"))
+    );
+    let of = said["for"].as_array().unwrap();
+    assert_eq!(of.len(), 1, "{said}");
+    assert!(
+        of[0].as_str().unwrap().starts_with(&format!("{KEY}=")),
+        "{said}"
+    );
+
+    let (code, text, errors) = dogwatch(&ann, &yes);
+    assert_eq!(code, 0, "{errors}");
+    assert!(
+        text.contains(&format!("was confirmed off already by {me}")),
+        "{text}"
+    );
+
+    let released = record("confirmed", &uid, &["OffProved", "Released"]);
+    annotate(
+        plane,
+        "confirmed",
+        &format!("dogwatch.dev/remediation={released}"),
+    )
+    .await
+    .unwrap();
+    assert!(lines.any(|line| line.ends_with("the workloads are released")));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+
+    let events = ["get", "events", "-n", "machines", "-o", "json"];
+    let events: Value = serde_json::from_str(&run(plane, &events).await).unwrap();
+    let events = events["items"].as_array().unwrap();
+    let event = events
+        .iter()
+        .find(|event| event["reason"] == "ConfirmedOff")
+        .unwrap();
+    let message = event["message"].as_str().unwrap();
+    assert_eq!(
+        message,
+        format!("{me} says that the host is off: cords pulled")
+    );
+}
+
+#[tokio::test]
+async fn a_word_is_refused_without_the_right_and_while_the_bmc_says_on() {
+    let plane = installed().await;
+    fenced(plane, "refused").await;
+    let viewer_only = ["dogwatch-viewer", "dogwatch-operator"];
+    let bob = somebody(plane, "bob", &viewer_only).await;
+    let word = ["confirm-off", "machines/refused", "--reason", "r", "--yes"];
+    let (code, _, errors) = dogwatch(&bob, &word);
+    assert_eq!(code, 5, "{errors}");
+    assert!(
+        errors.contains("update on baremetalhosts/confirm-off of metal3.io"),
+        "{errors}"
+    );
+    assert!(
+        errors.contains("ClusterRole dogwatch-confirm-off"),
+        "{errors}"
+    );
+    let right = [
+        "create",
+        "clusterrolebinding",
+        "bob-may",
+        "--clusterrole=dogwatch-confirm-off",
+    ];
+    run(
+        plane,
+        &[&right[..], &["--serviceaccount=default:bob"]].concat(),
+    )
+    .await;
+    power(plane, "refused", "On").await;
+    let (code, _, errors) = dogwatch(&bob, &word);
+    assert_eq!(code, 1, "{errors}");
+    assert!(errors.contains("is On by its BMC, read"), "{errors}");
+    let host: Value = serde_json::from_str(
+        &run(
+            plane,
+            &["get", "bmh", "refused", "-n", "machines", "-o", "json"],
+        )
+        .await,
+    )
+    .unwrap();
+    assert_eq!(host["metadata"]["annotations"][CONFIRMED], Value::Null);
+}
+
+#[tokio::test]
+async fn whoever_may_view_sees_remediations_of_machines_and_by_request() {
+    let plane = installed().await;
+    fenced(plane, "seen").await;
+    let request = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "PowerRemediation",
+        "metadata": { "name": "unknown-node", "namespace": "machines" }, "spec": {} });
+    make(plane, &request).await;
+    let eve = somebody(plane, "eve", &["dogwatch-viewer"]).await;
+
+    let (code, text, errors) = dogwatch(&eve, &["status", "remediations", "-n", "machines"]);
+    assert_eq!((code, errors.as_str()), (0, ""), "{text}");
+    let row = text
+        .lines()
+        .find(|row| row.starts_with("machine/machines/seen "))
+        .unwrap();
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(words[1..4], ["seen", "machines/seen", "KeyAdded"], "{text}");
+    assert!(row.contains("PowerUnknown: "), "{text}");
+    assert!(
+        text.contains("powerremediation/machines/unknown-node"),
+        "{text}"
+    );
+
+    for name in ["machine/machines/seen", "node/seen"] {
+        let (code, text, errors) = dogwatch(&eve, &["explain", name]);
+        assert_eq!((code, errors.as_str()), (0, ""), "{name}: {text}");
+        assert!(
+            text.contains("machine/machines/seen: PowerUnknown\n"),
+            "{name}: {text}"
+        );
+        assert!(
+            text.contains(
+                "→ if you have made sure that it is off: dogwatch confirm-off machines/seen"
+            ),
+            "{text}"
+        );
+    }
+    let (code, text, errors) = dogwatch(&eve, &["explain", "remediation/machines/unknown-node"]);
+    assert_eq!((code, errors.as_str()), (0, ""), "{text}");
+    assert!(text.contains("none: NoNode: "), "{text}");
+    let (code, text, _) = dogwatch(&eve, &["check", "seen"]);
+    assert_eq!(code, 6, "{text}");
+    assert!(
+        text.contains("blocks   remediation: machine/machines/seen is under way"),
+        "{text}"
+    );
+}
