@@ -230,20 +230,7 @@ async fn a_persons_word_is_written_in_their_own_name_and_followed_to_the_release
     ];
     let yes = [&word[..], &["--yes"]].concat();
 
-    let (code, text, errors) = dogwatch(&ann, &word);
-    assert_eq!(code, 2, "nobody can be asked: {text}");
-    assert!(
-        errors.contains("two writers will have the volumes of Node confirmed"),
-        "{errors}"
-    );
-    for line in [
-        "key    reboot.metal3.io/machine-remediation, of machine/machines/confirmed",
-        "power  Unknown, last read",
-        "node   confirmed, not Ready",
-    ] {
-        assert!(text.contains(line), "{line}: {text} {errors}");
-    }
-
+    is_asked_first(&ann, &word);
     let mut child = command(&ann, &[&yes[..], &["--wait", "--timeout", "5m"]].concat())
         .stdout(Stdio::piped())
         .spawn()
@@ -253,20 +240,7 @@ async fn a_persons_word_is_written_in_their_own_name_and_followed_to_the_release
     let me = "system:serviceaccount:default:ann";
     let written = format!("host/machines/confirmed is off, on the word of {me}");
     assert!(lines.any(|line| line == written));
-    let get = ["get", "bmh", "confirmed", "-n", "machines", "-o", "json"];
-    let host: Value = serde_json::from_str(&run(plane, &get).await).unwrap();
-    let said = host["metadata"]["annotations"][CONFIRMED].as_str().unwrap();
-    let said: Value = serde_json::from_str(said).unwrap();
-    assert_eq!(
-        (&said["by"], &said["reason"]),
-        (&json!(me), &json!("cords pulled"))
-    );
-    let of = said["for"].as_array().unwrap();
-    assert_eq!(of.len(), 1, "{said}");
-    assert!(
-        of[0].as_str().unwrap().starts_with(&format!("{KEY}=")),
-        "{said}"
-    );
+    stands_on_the_host(plane, me).await;
 
     let (code, text, errors) = dogwatch(&ann, &yes);
     assert_eq!(code, 0, "{errors}");
@@ -286,6 +260,44 @@ async fn a_persons_word_is_written_in_their_own_name_and_followed_to_the_release
     assert!(lines.any(|line| line.ends_with("the workloads are released")));
     assert_eq!(child.wait().unwrap().code(), Some(0));
 
+    is_told_in_an_event(plane, me).await;
+}
+
+/// What stands there is shown, and nothing is written where nobody can be asked.
+fn is_asked_first(ann: &Path, word: &[&str]) {
+    let (code, text, errors) = dogwatch(ann, word);
+    assert_eq!(code, 2, "nobody can be asked: {text}");
+    assert!(
+        errors.contains("two writers will have the volumes of Node confirmed"),
+        "{errors}"
+    );
+    for line in [
+        "key    reboot.metal3.io/machine-remediation, of machine/machines/confirmed",
+        "power  Unknown, last read",
+        "node   confirmed, not Ready",
+    ] {
+        assert!(text.contains(line), "{line}: {text} {errors}");
+    }
+}
+
+async fn stands_on_the_host(plane: &ControlPlane, me: &str) {
+    let get = ["get", "bmh", "confirmed", "-n", "machines", "-o", "json"];
+    let host: Value = serde_json::from_str(&run(plane, &get).await).unwrap();
+    let said = host["metadata"]["annotations"][CONFIRMED].as_str().unwrap();
+    let said: Value = serde_json::from_str(said).unwrap();
+    assert_eq!(
+        (&said["by"], &said["reason"]),
+        (&json!(me), &json!("cords pulled"))
+    );
+    let of = said["for"].as_array().unwrap();
+    assert_eq!(of.len(), 1, "{said}");
+    assert!(
+        of[0].as_str().unwrap().starts_with(&format!("{KEY}=")),
+        "{said}"
+    );
+}
+
+async fn is_told_in_an_event(plane: &ControlPlane, me: &str) {
     let events = ["get", "events", "-n", "machines", "-o", "json"];
     let events: Value = serde_json::from_str(&run(plane, &events).await).unwrap();
     let events = events["items"].as_array().unwrap();

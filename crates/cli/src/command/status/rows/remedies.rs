@@ -25,7 +25,7 @@ fn cells(row: &RemedyRow, wide: bool, now: Now) -> Vec<Cell> {
         row.node.as_deref().into(),
         row.host.as_deref().into(),
         row.step
-            .map(|step| Cell::coloured(step, colour(row)))
+            .map(|step| Cell::coloured(step, Some(colour(row))))
             .into(),
         row.since.map(|at| age(now.since(at))).into(),
     ];
@@ -39,12 +39,12 @@ fn cells(row: &RemedyRow, wide: bool, now: Now) -> Vec<Cell> {
     cells
 }
 
-fn colour(row: &RemedyRow) -> Option<Colour> {
-    Some(if row.under_way {
+fn colour(row: &RemedyRow) -> Colour {
+    if row.under_way {
         Colour::Cyan
     } else {
         Colour::Dim
-    })
+    }
 }
 
 /// How long each step took after the one before it.
