@@ -121,7 +121,7 @@ impl Failed {
 
     fn dies(&mut self, yard: &Yard, node: &Value) -> Result<Vec<String>, DemoError> {
         let machine = yard.machine(FAILED).expect("it was added at the start");
-        self.uid = uid(node).to_owned();
+        uid(node).clone_into(&mut self.uid);
         self.act = Act::Silent {
             since: Instant::now(),
         };

@@ -24,7 +24,7 @@ pub struct ControllerArgs {
         long,
         env = "DOGWATCH_COMPONENTS",
         value_name = "NAMES",
-        default_value = "power,remediation,healer,lock",
+        default_value = "power,healer,lock",
         value_delimiter = ',',
         value_parser = part
     )]
