@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::case::{Case, Kept, Subject};
 use super::key::KeyOwner;
-use super::link::{Index, Problem, node_named};
+use super::link::{Affairs, Index, Problem, node_named};
 use super::machine::Machine;
 use super::reason;
 use super::record::Record;
@@ -409,8 +409,10 @@ impl Found<'_> {
             .is_some_and(|name| world.leases.contains_key(name));
         if let Ok(host) = &case.host {
             let is_first = self.hosts.insert(host.name.clone());
-            let affairs = self.index.affairs.get(&host.name).filter(|_| is_first);
+            let affairs = self.index.affairs.get(&host.name);
+            case.control_plane |= affairs.is_some_and(Affairs::kept_control_plane);
             case.kept = affairs
+                .filter(|_| is_first)
                 .and_then(|affairs| affairs.backup.clone())
                 .map(|backup| Kept {
                     node: node_named(world, &backup.node).cloned(),

@@ -158,12 +158,32 @@ impl<'a> Index<'a> {
             return Some((reason::HOST_SHARED, text));
         }
         let node = machine.node.as_ref()?;
-        let other = other(self.machines_of(node))?;
+        let Some(other) = other(self.machines_of(node)) else {
+            return self.carried_elsewhere(machine, node, host);
+        };
         let text = format!(
             "the status.nodeRef of machines {} and {other} both name node {node}; delete the one that is not it",
             machine.name
         );
         Some((reason::NODE_SHARED, text))
+    }
+
+    /// What hosts say of the Nodes that they carry contradicts the Machine: whoever may write Machines and
+    /// hosts of one namespace would else have any Node released whose Machine nobody made.
+    fn carried_elsewhere(&self, machine: &Machine, node: &str, host: &HostName) -> Option<Problem> {
+        let carriers = self.named.get(node).map_or(&[][..], Vec::as_slice);
+        let carrier = carriers.iter().find(|carrier| carrier.name != *host);
+        let own = self.world.hosts.get(host)?.annotations.get(NODE);
+        let (at, says) = match (carrier, own) {
+            (Some(carrier), _) => (&carrier.name, node),
+            (None, Some(own)) if own != node => (host, own.as_str()),
+            (None, Some(_) | None) => return None,
+        };
+        let text = format!(
+            "machine {} is node {node} on host {host}, and host {at} has annotation {NODE}: {says}; correct the one that is wrong",
+            machine.name
+        );
+        Some((reason::BAD_HOST_LINK, text))
     }
 
     /// The key of Machines and Nodes on this host, if one is there.
@@ -206,6 +226,13 @@ impl<'a> Affairs<'a> {
     /// The Node that this host says it carries.
     pub(super) fn named_node(&self) -> Option<&'a String> {
         self.host.annotations.get(NODE)
+    }
+
+    /// It kept what was on a control-plane Node. The deleted Node's role is nowhere else, and the new one
+    /// registers without it, for a kubelet may not give itself one.
+    pub(super) fn kept_control_plane(&self) -> bool {
+        let backup = self.backup.as_ref();
+        backup.is_some_and(|backup| crate::policy::is_control_plane(&backup.labels))
     }
 
     /// The record of a remediation that has not ended.

@@ -1,6 +1,7 @@
 //! Specification §4.1, §4.2 and §4.4: the table row by row, the links, the clearance, the guards, upstream's
 //! own script, requests, and a model of everything with the real power decision beneath.
 
+mod claims;
 mod clear;
 mod guards;
 mod kit;

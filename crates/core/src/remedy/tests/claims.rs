@@ -1,0 +1,100 @@
+//! What somebody may say of a Machine, a Node or a host to have another's fenced or released.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::*;
+use super::kit::*;
+use crate::power::Host;
+use crate::reboot::NodeSeen;
+
+const ROLE: &str = "node-role.kubernetes.io/control-plane";
+
+fn carrying(mut host: Host, node: &str) -> Host {
+    host.annotations.insert(NODE.into(), node.into());
+    host
+}
+
+fn trouble(world: &World, subject: &str) -> Option<&'static str> {
+    let case = case_of(world, subject).expect("a case");
+    case.trouble.map(|(reason, _)| reason)
+}
+
+#[test]
+fn a_machine_has_no_node_released_that_another_host_carries() {
+    // Whoever may write Machines and hosts in a namespace of their own points at a Node without a Machine.
+    let mut foreign = marked("a");
+    foreign.node = Some("n-b".into());
+    let victim = carrying(host("b"), "n-b");
+    let world = world([foreign], [host("a"), victim], [node("b")]);
+    let says = trouble(&world, "machine/machines/a");
+    assert_eq!(says, Some(reason::BAD_HOST_LINK));
+}
+
+#[test]
+fn a_machine_whose_host_says_that_it_carries_another_node_has_none_released() {
+    let contradicts = carrying(host("a"), "n-b");
+    let held = world([marked("a")], [contradicts], [node("a"), node("b")]);
+    let says = trouble(&held, "machine/machines/a");
+    assert_eq!(says, Some(reason::BAD_HOST_LINK));
+    let agrees = carrying(host("a"), "n-a");
+    let held = world([marked("a")], [agrees], [node("a")]);
+    assert_eq!(trouble(&held, "machine/machines/a"), None);
+}
+
+/// The host of a control-plane Node without a Machine, held off by this key, its Node deleted.
+fn deleted(owner: &KeyOwner, nodes: Vec<NodeSeen>) -> World {
+    let mut old = node("a");
+    old.labels.insert(ROLE.into(), String::new());
+    let backup = Backup::of(&old, BTreeMap::new(), Vec::new());
+    let mut host = carrying(keyed(host("a"), owner), "n-a");
+    let text = serde_json::to_string(&backup).unwrap();
+    host.annotations
+        .insert("dogwatch.dev/node-backup".into(), text);
+    world([], [host], nodes)
+}
+
+#[test]
+fn a_control_plane_host_counts_as_one_after_its_node_was_deleted_and_until_its_role_is_back() {
+    let anew = NodeSeen {
+        uid: "uid-anew".into(),
+        ..node("a")
+    };
+    for nodes in [vec![], vec![anew]] {
+        for owner in [
+            KeyOwner::Node("uid-n-a".into()),
+            KeyOwner::Machine("gone".into()),
+        ] {
+            let world = deleted(&owner, nodes.clone());
+            let cases = cases(&world);
+            let case = cases.iter().find(|case| case.is_keyed());
+            assert!(case.unwrap().control_plane, "{owner:?} {}", nodes.len());
+            let around = Around::of(&cases, |_| true);
+            assert!(around.fenced.iter().any(|it| it.control_plane));
+        }
+    }
+}
+
+#[test]
+fn a_request_for_a_control_plane_node_that_it_had_deleted_counts_as_one() {
+    let mut world = deleted(&KeyOwner::Request("uid-r".into()), Vec::new());
+    let request = PowerRequest {
+        name: ObjectName::new("r", "r"),
+        uid: "uid-r".into(),
+        resource_version: "1".into(),
+        generation: 1,
+        created: jiff::Timestamp::UNIX_EPOCH,
+        deleting: false,
+        has_finalizer: true,
+        node_name: Some("n-a".into()),
+        machine: None,
+        machine_uid: None,
+        timed_out: false,
+        strategy: Err(String::new()),
+        status: RequestStatus::default(),
+    };
+    let request = Arc::new(request);
+    world.requests.insert(request.name.clone(), request);
+    let case = case_of(&world, "powerremediation/r/r");
+    assert!(case.unwrap().control_plane);
+}
