@@ -243,7 +243,8 @@ mod tests {
     fn components_are_chosen_by_name() {
         assert_eq!(
             parsed(&[]).unwrap().components,
-            [Part::Power, Part::Remediation, Part::Healer, Part::Lock]
+            [Part::Power, Part::Healer, Part::Lock],
+            "what deletes Nodes is asked for"
         );
         assert_eq!(
             parsed(&["--components=lock"]).unwrap().components,

@@ -156,36 +156,29 @@ fn run(seed: u64) {
     );
 }
 
-/// How many seeds each test below runs; together they are shared by the processors.
-const SEEDS: u64 = 8;
+/// How many seeds each test below runs: 300 in all, shared by the processors.
+const SEEDS: u64 = 50;
 
-fn seeds(from: u64, count: u64) {
-    (from..from + count).for_each(run);
+fn seeds(from: u64) {
+    (from..from + SEEDS).for_each(run);
 }
 
-#[test]
-fn no_node_is_deleted_while_its_machine_runs_and_no_host_stays_off_1() {
-    seeds(0, SEEDS);
+macro_rules! no_node_is_deleted_while_its_machine_runs_and_no_host_stays_off {
+    ($($name:ident from $from:literal),+) => {
+        $(
+            #[test]
+            fn $name() {
+                seeds($from);
+            }
+        )+
+    };
 }
 
-#[test]
-fn no_node_is_deleted_while_its_machine_runs_and_no_host_stays_off_2() {
-    seeds(100, SEEDS);
-}
-
-#[test]
-fn no_node_is_deleted_while_its_machine_runs_and_no_host_stays_off_3() {
-    seeds(200, SEEDS);
-}
-
-#[test]
-#[ignore = "minutes: run it by name after a change of the table, the clearance or the guards"]
-fn the_same_with_three_hundred_seeds_1() {
-    seeds(0, 150);
-}
-
-#[test]
-#[ignore = "minutes: run it by name after a change of the table, the clearance or the guards"]
-fn the_same_with_three_hundred_seeds_2() {
-    seeds(150, 150);
+no_node_is_deleted_while_its_machine_runs_and_no_host_stays_off! {
+    no_node_is_deleted_while_its_machine_runs_and_no_host_stays_off_1 from 0,
+    no_node_is_deleted_while_its_machine_runs_and_no_host_stays_off_2 from 50,
+    no_node_is_deleted_while_its_machine_runs_and_no_host_stays_off_3 from 100,
+    no_node_is_deleted_while_its_machine_runs_and_no_host_stays_off_4 from 150,
+    no_node_is_deleted_while_its_machine_runs_and_no_host_stays_off_5 from 200,
+    no_node_is_deleted_while_its_machine_runs_and_no_host_stays_off_6 from 250
 }
