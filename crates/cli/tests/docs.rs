@@ -19,6 +19,7 @@ const HEALERS_REASONS: &str = include_str!("../../core/src/heal/reason.rs");
 
 const HOSTS: &str = include_str!("../../../docs/hosts.md");
 const REMEDIATION: &str = include_str!("../../../docs/remediation.md");
+const WITH_MEDIK8S: &str = include_str!("../../../docs/remediation-medik8s.md");
 const REMEDY_REASONS: &str = include_str!("../../core/src/remedy/reason.rs");
 const POWER_REASONS: &str = include_str!("../../core/src/power/reason.rs");
 
@@ -81,9 +82,67 @@ fn every_reason_of_remediation_is_on_its_page_and_the_page_knows_no_other() {
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
     let told: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
     assert_eq!(missing(&reasons, section), [""; 0], "not on the page");
-    let unknown = told.into_iter().filter(|reason| !reasons.contains(reason));
-    let unknown: Vec<&str> = unknown.collect();
-    assert_eq!(unknown, [""; 0], "on the page only");
+    let unknown = told.iter().filter(|reason| !reasons.contains(reason));
+    let unknown: Vec<&&str> = unknown.collect();
+    assert_eq!(unknown, [&""; 0], "on the page only");
+    assert_eq!(told.len(), reasons.len(), "twice on the page: {told:?}");
+}
+
+#[test]
+fn every_field_of_a_remediation_request_is_on_its_page() {
+    let crd = dogwatch_api::power_remediation::crd();
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let mut fields = Vec::new();
+    for part in ["spec", "status"] {
+        field_names(&schema["properties"][part], &mut fields);
+    }
+    assert!(fields.len() > 25, "{fields:?}");
+    // `status.attempt` is told as well as `attempt`.
+    let page = REMEDIATION.replace("`status.", "`").replace("`spec.", "`");
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    assert_eq!(missing(&fields, &page), [""; 0]);
+    let phases = dogwatch_api::power_remediation::Phase::ALL;
+    assert_eq!(missing(&phases.map(|phase| phase.as_str()), &page), [""; 0]);
+}
+
+/// The names of all fields, without those of a condition: they are Kubernetes' own.
+fn field_names(schema: &serde_json::Value, found: &mut Vec<String>) {
+    let of_items = schema["items"]["properties"].as_object();
+    let properties = schema["properties"].as_object().or(of_items);
+    for (name, field) in properties.into_iter().flatten() {
+        found.push(name.clone());
+        if name != "conditions" {
+            field_names(field, found);
+        }
+    }
+}
+
+#[test]
+fn every_annotation_and_condition_of_remediation_is_on_its_pages() {
+    use dogwatch_api::{annotation, condition, power_remediation};
+    let prefix = format!("{}UID", annotation::POWER_REMEDIATION_PREFIX);
+    let mut names = vec![
+        annotation::NODE,
+        annotation::EXTERNAL_REMEDIATION,
+        annotation::BARE_METAL_HOST,
+        annotation::MACHINE_REMEDIATION_KEY,
+        &prefix,
+        annotation::NODE_BACKUP,
+        annotation::REMEDIATION,
+        annotation::CONFIRMED_OFF,
+        annotation::FENCING,
+        annotation::NHC_NODE_NAME,
+        annotation::NHC_TIMED_OUT,
+        annotation::SKIP_REMEDIATION,
+        condition::OWNER_REMEDIATED,
+        power_remediation::FINALIZER,
+        power_remediation::KIND,
+        dogwatch_api::power_remediation_template::KIND,
+    ];
+    names.extend(power_remediation::condition::ALL);
+    let pages = format!("{REMEDIATION}{WITH_MEDIK8S}");
+    assert_eq!(missing(&names, &pages), [""; 0]);
+    assert_eq!(missing(&[annotation::FENCING], ANNOTATIONS), [""; 0]);
 }
 
 #[test]
