@@ -60,6 +60,17 @@ impl<'a> Context<'a> {
         )
     }
 
+    /// What a person can do about a power that cannot be read.
+    pub(super) fn say_so(&self) -> String {
+        let host = self.case.host.as_ref().ok();
+        host.map_or_else(String::new, |host| {
+            format!(
+                "; once you have made sure that it is off, say so: dogwatch confirm-off {}",
+                host.name
+            )
+        })
+    }
+
     /// When the first of the newest unbroken readings of off was asked.
     pub(super) fn off_since(&self) -> Option<Duration> {
         let power: &PowerSeen = self.known.power.as_ref()?;

@@ -60,9 +60,8 @@ impl Refusal {
 
 /// A key that would not be obeyed holds nothing off.
 fn obeyed(ctx: &Context<'_>, host: &Host) -> Option<Refusal> {
-    let mut keyed = host.clone();
-    let (name, value) = (ctx.case.key.key(), ctx.case.key.value());
-    keyed.annotations.insert(name.clone(), value);
+    let keyed = ctx.case.key.put_on(host);
+    let name = ctx.case.key.key();
     let requests = requests(&keyed);
     let ours = requests.iter().find(|request| request.name == name);
     if ours.is_some_and(|request| is_obeyed(&keyed, request)) {

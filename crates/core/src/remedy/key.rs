@@ -76,6 +76,14 @@ impl KeyOwner {
     pub fn is_on(&self, host: &crate::power::Host) -> bool {
         Key::of(host).any(|key| key.owner == *self)
     }
+
+    /// The host as it will stand with this key.
+    #[must_use]
+    pub fn put_on(&self, host: &crate::power::Host) -> crate::power::Host {
+        let mut keyed = host.clone();
+        keyed.annotations.insert(self.key(), self.value());
+        keyed
+    }
 }
 
 impl Key {

@@ -21,6 +21,9 @@ pub(super) fn decide(ctx: &Context<'_>) -> Decision {
         Err((_, text)) => return Context::rest(text.clone()),
     };
     let bits = ctx.bits();
+    if prepare::is_of_a_person(ctx) {
+        return prepare::take_over(ctx, host, prepare::record(ctx, uid(ctx), 1));
+    }
     match by_annotation(bits) {
         Move::AddKey => add_key(ctx, host),
         Move::Release => release(ctx),
@@ -144,7 +147,8 @@ pub(super) fn going_off(ctx: &Context<'_>, power: PowerNow) -> Decision {
             because(reason::PROVING_OFF, format!("off was read once: {says}"))
         }
         (PowerNow::Unknown, None) => {
-            let text = format!("whether the host is off is not known: {says}");
+            let next = ctx.say_so();
+            let text = format!("whether the host is off is not known: {says}{next}");
             because(reason::POWER_UNKNOWN, text)
         }
     };
@@ -175,7 +179,9 @@ fn off_by_others(ctx: &Context<'_>, power: PowerNow) -> Decision {
     let says = ctx.power_says();
     match power {
         PowerNow::Unknown => {
-            let text = format!("whether the host is on is not known, so nothing is done: {says}");
+            let next = ctx.say_so();
+            let text =
+                format!("whether the host is on is not known, so nothing is done: {says}{next}");
             because(reason::POWER_UNKNOWN, text)
         }
         PowerNow::On | PowerNow::Off => {

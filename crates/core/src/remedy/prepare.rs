@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::case::{Action, Decision};
 use super::context::Context;
+use super::key::KeyOwner;
 use super::record::{Record, Step};
 use super::seen::Fresh;
 use super::{guard, reason};
@@ -43,11 +44,20 @@ pub(super) fn prepare<'a>(
     }
 }
 
-/// The budgets of planned reboots count this node, and whoever drains it stops.
 fn announce(ctx: &Context<'_>) -> Result<(), Decision> {
-    let case = ctx.case;
     let text = "the node's Lease and mark, before the host is switched off";
-    let mut decision = because(reason::PREPARING, text);
+    let decision = announced(ctx, because(reason::PREPARING, text));
+    if decision.actions.is_empty() {
+        Ok(())
+    } else {
+        Err(decision)
+    }
+}
+
+/// The budgets of planned reboots count this node, and whoever drains it stops.
+fn announced(ctx: &Context<'_>, decision: Decision) -> Decision {
+    let case = ctx.case;
+    let mut decision = decision;
     if let Some(node) = case.node_name.clone().filter(|_| !case.leased) {
         decision = decision.act(Action::TakeLease {
             node,
@@ -61,11 +71,29 @@ fn announce(ctx: &Context<'_>) -> Result<(), Decision> {
             subject: case.subject.clone(),
         });
     }
-    if decision.actions.is_empty() {
-        Ok(())
-    } else {
-        Err(decision)
-    }
+    decision
+}
+
+/// A key of this case that is not our doing: a person's, with their word. Ours comes with a record, in one patch.
+pub(super) fn is_of_a_person(ctx: &Context<'_>) -> bool {
+    let is_of_this_key = |record: &Record| record.at(Step::KeyRemoved).is_none();
+    let case = ctx.case;
+    case.is_keyed()
+        && case.needs
+        && case.key != KeyOwner::Unnamed
+        && case.trouble.is_none()
+        && !ctx.open_record().is_some_and(is_of_this_key)
+}
+
+/// What goes before a key of ours is made up for. The record is last: it says that all of it was done.
+pub(super) fn take_over(ctx: &Context<'_>, host: &Arc<Host>, record: Record) -> Decision {
+    let text = format!(
+        "{} was put on host {} by somebody else: the node's Lease and mark, and the record, come first",
+        ctx.case.key.key(),
+        host.name
+    );
+    let host = Arc::clone(host);
+    announced(ctx, because(reason::PREPARING, text)).act(Action::WriteRecord { host, record })
 }
 
 /// Why the reads do not do.

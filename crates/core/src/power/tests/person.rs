@@ -123,6 +123,18 @@ fn a_word_is_for_what_it_names_whoever_reads_it_first() {
 }
 
 #[test]
+fn a_word_that_comes_with_its_key_in_one_write_is_for_it() {
+    let mut world = dead();
+    let mut keyed = world.seen.host.clone();
+    keyed.annotations.insert(OTHER.into(), HARD.into());
+    let word = Confirmation::of(&keyed, "eve", world.now().wall, "pulled the plug");
+    world.annotate(OTHER, HARD);
+    world.annotate(CONFIRMED_OFF, &word.value());
+    world.tick();
+    assert!(is_for(&world, OTHER) && is_for(&world, KEY));
+}
+
+#[test]
 fn a_word_for_another_value_of_the_key_is_for_another_request() {
     let mut world = dead();
     confirm(&mut world);

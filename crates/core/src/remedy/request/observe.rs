@@ -51,6 +51,10 @@ impl Flow<'_> {
             return;
         };
         if is_keyed && attempt.key_at.is_none() {
+            // A person's key comes when it comes: what it begins is not cut short by the wait for it.
+            if self.ctx.now.since(attempt.started_at) >= self.strategy.timeout / 2 {
+                attempt.started_at = self.wall();
+            }
             attempt.key_at = Some(self.see(Step::KeyAdded));
         }
         if is_keyed

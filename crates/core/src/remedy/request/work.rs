@@ -7,7 +7,7 @@ use super::super::case::{Action, Decision, Look};
 use super::super::clear::{self, Release};
 use super::super::link::Problem;
 use super::super::record::Step;
-use super::super::seen::{Fresh, Leftovers};
+use super::super::seen::Leftovers;
 use super::super::table::{Bits, Move, by_request};
 use super::super::{marked, prepare, reason};
 use super::flow::Flow;
@@ -15,6 +15,7 @@ use super::observe::LEFTOVERS_EVERY;
 use super::{Attempt, StrategyType};
 use crate::decision::{Severity, because};
 use crate::power::{Host, PowerNow};
+use crate::reboot::NodeSeen;
 
 impl Flow<'_> {
     /// What the table says, with "needs remediation" 1.
@@ -36,6 +37,9 @@ impl Flow<'_> {
         if let Some(decision) = self.well() {
             return decision;
         }
+        if prepare::is_of_a_person(&self.ctx) {
+            return self.take_over(&host);
+        }
         match by_request(self.bits()) {
             Move::AddKey => self.add_key(&host),
             Move::Release => self.release(),
@@ -46,9 +50,10 @@ impl Flow<'_> {
             }
             Move::Nothing => {
                 let text = format!(
-                    "whether host {} is on is not known, so nothing is asked of it: {}",
+                    "whether host {} is on is not known, so nothing is asked of it: {}{}",
                     host.name,
-                    self.ctx.power_says()
+                    self.ctx.power_says(),
+                    self.ctx.say_so()
                 );
                 self.blocked(reason::POWER_UNKNOWN, &text)
             }
@@ -134,13 +139,26 @@ impl Flow<'_> {
         if self.status.attempt.is_none() {
             self.begin();
         }
-        self.take_boot(fresh);
+        self.take_boot(fresh.node.as_deref());
         prepare::add_key(&self.ctx, host, self.record(Step::KeyAdded))
     }
 
+    /// The key is a person's, with their word: its boot and its record are what our own would have.
+    fn take_over(&mut self, host: &Arc<Host>) -> Decision {
+        let node = self.target().cloned();
+        self.take_boot(node.as_deref());
+        let is_off = self.status.attempt.is_some_and(|it| it.off_at.is_some());
+        let step = if is_off {
+            Step::OffProved
+        } else {
+            Step::KeyAdded
+        };
+        prepare::take_over(&self.ctx, host, self.record(step))
+    }
+
     /// The boot that is to be ended is the one that runs now.
-    fn take_boot(&mut self, fresh: &Fresh) {
-        let Some(node) = &fresh.node else { return };
+    fn take_boot(&mut self, node: Option<&NodeSeen>) {
+        let Some(node) = node else { return };
         self.status.node_uid = Some(node.uid.clone());
         if let Some(boot_id) = &node.boot_id {
             self.status.boot_id = Some(boot_id.to_string());

@@ -25,7 +25,7 @@ const S: Duration = Duration::from_secs(1);
 
 fn ready() -> Ready {
     let owner = KeyOwner::Machine("uid-a".into());
-    let mut host = keyed(host("a"), &owner);
+    let mut host = begun(host("a"), &owner);
     let node = NodeSeen {
         fenced: true,
         ..node("a")
@@ -287,7 +287,7 @@ fn a_sign_of_life_that_moved_before_the_host_was_off_holds_nothing_back() {
 #[test]
 fn a_sign_of_life_that_came_late_holds_it_back_until_off_was_read_twice_after_it() {
     let owner = KeyOwner::Machine("uid-a".into());
-    let mut power = power_of(&keyed(host("a"), &owner), true);
+    let mut power = power_of(&begun(host("a"), &owner), true);
     power.until_confirmed();
     power.run(2);
     let node = node("a");

@@ -338,7 +338,7 @@ fn a_host_that_would_not_obey_the_key_gets_none() {
 fn guards_delay_new_keys_only() {
     // Row 1101 and row 1001 in the worst of worlds.
     let owner = KeyOwner::Machine("uid-a".into());
-    let mut power = power_of(&keyed(host("a"), &owner), true);
+    let mut power = power_of(&begun(host("a"), &owner), true);
     power.until_confirmed();
     power.run(7);
     let mut it = Marked::new();

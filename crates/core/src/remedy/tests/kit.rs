@@ -73,6 +73,28 @@ pub(super) fn keyed(mut host: Host, key: &KeyOwner) -> Host {
     host
 }
 
+/// The same, with the record that comes with a key of ours for Machine `machines/a`.
+pub(super) fn begun(host: Host, key: &KeyOwner) -> Host {
+    let mut host = keyed(host, key);
+    let stamp = |step| Stamp {
+        step,
+        at: jiff::Timestamp::UNIX_EPOCH,
+    };
+    let record = Record {
+        subject: "machine/machines/a".into(),
+        uid: "uid-a".into(),
+        node: Some("n-a".into()),
+        node_uid: None,
+        boot_id: None,
+        attempt: 1,
+        steps: vec![stamp(Step::Requested), stamp(Step::KeyAdded)],
+    };
+    let text = serde_json::to_string(&record).unwrap();
+    host.annotations
+        .insert("dogwatch.dev/remediation".into(), text);
+    host
+}
+
 pub(super) fn node_name(name: &str) -> NodeName {
     NodeName::new(format!("n-{name}")).unwrap()
 }

@@ -149,8 +149,11 @@ impl Row {
                 let there = self.world.machines.get_mut(&machine.name).unwrap();
                 Arc::make_mut(there).need = None;
             }
-            Action::WriteRecord { .. }
-            | Action::RemoveNodeNeed { .. }
+            Action::WriteRecord { record, .. } => {
+                let text = serde_json::to_string(record).unwrap();
+                self.power.annotate("dogwatch.dev/remediation", &text);
+            }
+            Action::RemoveNodeNeed { .. }
             | Action::Restore { .. }
             | Action::Untaint { .. }
             | Action::WriteStatus { .. }

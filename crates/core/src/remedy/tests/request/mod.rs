@@ -5,6 +5,7 @@ pub(super) mod desk;
 mod bad;
 mod cancel;
 mod flow;
+mod person;
 mod random;
 mod retry;
 mod upstream;
