@@ -176,6 +176,10 @@ impl Flow<'_> {
             Ok(cleared) => cleared,
             Err(decision) => return self.until_timeout(decision),
         };
+        // It may have rebooted by itself after the key came: the boot that ends is the last one before off.
+        if let Some(fresh) = self.ctx.fresh() {
+            self.take_boot(fresh);
+        }
         let tainted_at = self.status.tainted_at.unwrap_or_else(|| self.second());
         let reason = match how {
             StrategyType::DeleteNode => reason::RELEASED,

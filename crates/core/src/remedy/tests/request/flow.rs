@@ -138,6 +138,26 @@ fn a_ready_node_with_the_old_boot_id_is_not_back() {
     assert!(decision.actions.is_empty(), "{:?}", decision.actions);
 }
 
+/// S4: what ran until the host went off is no new boot, though it began after the key came and its last word
+/// still says Ready.
+#[test]
+fn a_boot_between_the_key_and_off_is_not_the_one_that_is_waited_for() {
+    let mut town = Town::new(&["a"]);
+    town.fails("a", TAINT);
+    town.until("keyed", |town| town.is_keyed("a"));
+    let by_itself = crate::name::BootId::new("boot-by-itself").unwrap();
+    let node = town.nodes.get_mut(&node_name("a")).unwrap();
+    node.seen.boot_id = Some(by_itself);
+    town.until("on", |town| town.cuts("a") == 1 && town.is_on("a"));
+    let mut case = case_of(&town.world(), "powerremediation/machines/a").unwrap();
+    Arc::make_mut(case.node.as_mut().unwrap()).ready = true;
+    let known = &town.known[&case.subject];
+    let decision = decide(&case, known, &Around::default(), &town.config, town.now());
+    assert_eq!(decision.because.reason, reason::WAITING_FOR_NODE);
+    let is_lifted = |action: &Action| matches!(action, Action::Untaint { .. });
+    assert!(!decision.actions.iter().any(is_lifted));
+}
+
 #[test]
 fn a_taint_of_somebody_else_is_not_lifted() {
     let mut town = Town::new(&["a"]);
