@@ -9,8 +9,8 @@ use dogwatch_core::power::{self, Access, Confirmation, Cost, Memory, Owner, Powe
 use dogwatch_core::reboot::NodeSeen;
 use dogwatch_core::remedy::World as Watched;
 use dogwatch_core::remedy::{
-    self, Action, Around, Beats, Case, Config, KeyOwner, Known, PowerSeen, Release, RemedyLease,
-    StrategyType, Subject,
+    self, Action, Around, Beats, Case, Config, KeyOwner, Known, PowerSeen, Record, Release,
+    RemedyLease, Stamp, Step, StrategyType, Subject,
 };
 use dogwatch_k8s::remedy::{Released, WriteError};
 use kube::ResourceExt as _;
@@ -33,7 +33,8 @@ async fn marked(world: &World, more: Value) -> NodeSeen {
     more["metadata"]["annotations"][NEED] = json!("");
     let node = world.node("n", more).await;
     let key = KeyOwner::Node(node.uid.clone());
-    let annotations = json!({ "dogwatch.dev/node": node.name.as_str(), key.key(): key.value() });
+    let annotations = json!({ "dogwatch.dev/node": node.name.as_str(), key.key(): key.value(),
+        "dogwatch.dev/remediation": serde_json::to_string(&record(&node)).unwrap() });
     let metadata = json!({ "annotations": annotations });
     let spec = json!({ "online": true, "externallyProvisioned": true });
     world
@@ -46,6 +47,22 @@ async fn marked(world: &World, more: Value) -> NodeSeen {
     let word = json!({ "dogwatch.dev/confirmed-off": word.value() });
     world.annotate(HOST, "h", word).await;
     node
+}
+
+/// What is written with a key of ours.
+fn record(node: &NodeSeen) -> Record {
+    let at = seconds(0).wall;
+    Record {
+        subject: format!("node/{}", node.name),
+        uid: node.uid.clone(),
+        node: Some(node.name.to_string()),
+        node_uid: Some(node.uid.clone()),
+        boot_id: None,
+        attempt: 1,
+        steps: [Step::Requested, Step::KeyAdded]
+            .map(|step| Stamp { step, at })
+            .into(),
+    }
 }
 
 /// The case of this Node, as it stands now.
