@@ -73,6 +73,13 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         package: "dogwatch-sim",
+        target: "remedy",
+        // It has the program built by itself.
+        profile: "quick",
+        real: true,
+    },
+    Bench {
+        package: "dogwatch-sim",
         target: "rollout",
         profile: "quick",
         real: false,

@@ -10,6 +10,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the bench")]
 #![allow(clippy::cast_precision_loss, reason = "nothing here comes near 2^53")]
 
+#[allow(dead_code, reason = "each bench uses its part")]
 #[path = "power/controller.rs"]
 mod controller;
 #[path = "power/crash.rs"]
@@ -18,6 +19,8 @@ mod crash;
 mod fences;
 #[path = "power/idle.rs"]
 mod idle;
+#[path = "power/own.rs"]
+mod own;
 #[path = "power/peer.rs"]
 mod peer;
 #[path = "power/stage.rs"]

@@ -1,4 +1,4 @@
-//! `dogwatch controller --components power`, as a process.
+//! `dogwatch controller --components power`, or `power,remediation`, as a process.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -63,11 +63,21 @@ pub async fn program() -> PathBuf {
 impl Controller {
     /// Starts one; it sees all hosts when this returns.
     pub async fn start(stage: &Stage) -> Self {
+        Self::of(stage, &["--components=power"]).await
+    }
+
+    /// One that remediates as well, more at once than it would by itself.
+    pub async fn remediating(stage: &Stage) -> Self {
+        let flags = ["--components=power,remediation", "--max-fenced=60"];
+        Self::of(stage, &flags).await
+    }
+
+    async fn of(stage: &Stage, flags: &[&str]) -> Self {
         let mut child = Command::new(&stage.program)
             .env_clear()
             .env("KUBECONFIG", stage.plane.kubeconfig())
-            .args(["controller", "--log-format=json", "--components=power"])
-            .arg("--listen=127.0.0.1:0")
+            .args(["controller", "--log-format=json", "--listen=127.0.0.1:0"])
+            .args(flags)
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
@@ -134,10 +144,7 @@ impl Controller {
 
     /// A line of the process' status, in MiB.
     pub fn resident(&self, field: &str) -> f64 {
-        let status = self.file("status");
-        let value = status.lines().find_map(|line| line.strip_prefix(field));
-        let kibibytes = value.unwrap().split_whitespace().next().unwrap();
-        kibibytes.parse::<f64>().unwrap() / 1024.0
+        kibibytes(&self.file("status"), field) / 1024.0
     }
 
     /// The processor's seconds that it took so far.
@@ -166,6 +173,13 @@ impl Controller {
         let id = self.child.id().expect("it runs");
         std::fs::read_to_string(format!("/proc/{id}/{name}")).unwrap()
     }
+}
+
+/// A line of a process' `status`.
+pub fn kibibytes(status: &str, field: &str) -> f64 {
+    let value = status.lines().find_map(|line| line.strip_prefix(field));
+    let kibibytes = value.unwrap().split_whitespace().next().unwrap();
+    kibibytes.parse().unwrap()
 }
 
 async fn listen(log: ChildStderr, said: watch::Sender<Said>) {

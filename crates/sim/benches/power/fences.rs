@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use dogwatch_core::power::{Config, HostName};
 use dogwatch_k8s::host::HostWatch;
-use dogwatch_sim::bmc::{ResetType, SimBmc};
 use futures::future::join_all;
 
 use super::controller::Controller;
+use super::own::{own_time, power_offs};
 use super::stage::{PATIENCE, Stage, name};
 use super::table::{figure, in_words, note, number_of, spread};
 
@@ -108,32 +108,6 @@ async fn fence(stage: &Stage, hosts: Range<usize>, apart: Duration) -> Vec<Durat
         took.saturating_sub(own_time(&stage.bmcs[number]) + Config::default().confirm)
     };
     hosts.map(over).collect()
-}
-
-/// From the arrival of the power-off to the end of the power.
-fn own_time(bmc: &SimBmc) -> Duration {
-    let told = bmc.received().into_iter().find(is_power_off);
-    let log = bmc.machine().log();
-    let off = log
-        .transitions
-        .iter()
-        .find(|change| !change.to.is_powered());
-    let took = off
-        .expect("it is off")
-        .at
-        .duration_since(told.expect("it was told").at);
-    took.try_into().expect("told before it was off")
-}
-
-fn power_offs(bmc: &SimBmc) -> usize {
-    bmc.received()
-        .iter()
-        .filter(|command| is_power_off(command))
-        .count()
-}
-
-fn is_power_off(command: &dogwatch_sim::bmc::Received) -> bool {
-    command.kind == Some(ResetType::ForceOff)
 }
 
 async fn queue(controller: &Controller) {

@@ -25,7 +25,8 @@ use tokio::process::Command;
 pub const PATIENCE: Duration = Duration::from_mins(10);
 /// From a command to the host's power.
 const BMC_TAKES: Duration = Duration::from_secs(1);
-const NAMESPACE: &str = "metal";
+/// Of hosts and Machines.
+pub const NAMESPACE: &str = "metal";
 /// How many hosts are made at a time.
 const MADE_AT_ONCE: usize = 32;
 
