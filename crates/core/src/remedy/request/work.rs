@@ -178,7 +178,7 @@ impl Flow<'_> {
         };
         // It may have rebooted by itself after the key came: the boot that ends is the last one before off.
         if let Some(fresh) = self.ctx.fresh() {
-            self.take_boot(fresh);
+            self.take_boot(fresh.node.as_deref());
         }
         let tainted_at = self.status.tainted_at.unwrap_or_else(|| self.second());
         let reason = match how {
