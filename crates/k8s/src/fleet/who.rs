@@ -33,13 +33,25 @@ impl FleetClient {
     /// # Errors
     /// When there is no answer.
     pub async fn may_confirm_off(&self, host: &HostName) -> Result<bool, Error> {
+        self.may_update(host, "confirm-off").await
+    }
+
+    /// Whether the caller may put a reboot annotation on this host: verb `update` on `baremetalhosts/reboot`.
+    ///
+    /// # Errors
+    /// A call that failed.
+    pub async fn may_reboot_host(&self, host: &HostName) -> Result<bool, Error> {
+        self.may_update(host, "reboot").await
+    }
+
+    async fn may_update(&self, host: &HostName, subresource: &str) -> Result<bool, Error> {
         let api: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
         let review = SelfSubjectAccessReview {
             spec: SelfSubjectAccessReviewSpec {
                 resource_attributes: Some(ResourceAttributes {
                     group: Some("metal3.io".to_owned()),
                     resource: Some("baremetalhosts".to_owned()),
-                    subresource: Some("confirm-off".to_owned()),
+                    subresource: Some(subresource.to_owned()),
                     verb: Some("update".to_owned()),
                     namespace: Some(host.namespace.clone()),
                     name: Some(host.name.clone()),

@@ -70,6 +70,26 @@ pub async fn a_key_and_its_record_are_put_on_a_host_in_one_write_and_what_others
     foreign_stand(world, "h").await;
 }
 
+pub async fn a_word_that_was_said_before_a_key_goes_when_the_key_is_added(world: &World) {
+    let host = world.host("h", foreign()).await;
+    let client = world.client();
+    let word = json!({ "dogwatch.dev/confirmed-off": "{}" });
+    world.annotate(HOST, "h", word.clone()).await;
+    let host_then = world.host_now("h").await;
+    let stale = client.add_key(&host, &owner(), &record()).await;
+    assert!(stale.is_err(), "the word came after this reading");
+    let keyed = client.add_key(&host_then, &owner(), &record()).await;
+    let keyed = keyed.unwrap();
+    assert!(keyed.annotations.contains_key(MACHINE_KEY));
+    assert!(!keyed.annotations.contains_key("dogwatch.dev/confirmed-off"));
+    foreign_stand(world, "h").await;
+    // What is said of a key that stands is not taken back by a write that changes nothing.
+    world.annotate(HOST, "h", word).await;
+    let said = world.host_now("h").await;
+    let again = client.add_key(&said, &owner(), &record()).await.unwrap();
+    assert!(again.annotations.contains_key("dogwatch.dev/confirmed-off"));
+}
+
 pub async fn a_key_goes_with_the_word_that_was_given_for_it_and_no_other_key_goes(world: &World) {
     let host = world.host("h", foreign()).await;
     let client = world.client();

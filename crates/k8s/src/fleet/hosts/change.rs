@@ -1,5 +1,7 @@
 //! What a person asks of a host: `spec.online`, and reboot annotations.
 
+use std::collections::BTreeMap;
+
 use dogwatch_api::bare_metal_host::{API_VERSION, KIND};
 use dogwatch_core::Now;
 use dogwatch_core::decision::{Event, Severity};
@@ -26,6 +28,8 @@ pub enum HostChange {
         /// Its value.
         value: String,
     },
+    /// Several are written at once: none of them means anything without the others.
+    AnnotateAll(BTreeMap<String, String>),
     /// An annotation is removed.
     Remove {
         /// Its name.
@@ -136,6 +140,7 @@ fn body(host: &Host, change: &HostChange) -> Value {
         HostChange::Annotate { name, value } => {
             body["metadata"]["annotations"] = json!({ name: value });
         }
+        HostChange::AnnotateAll(all) => body["metadata"]["annotations"] = json!(all),
         HostChange::Remove { name } => body["metadata"]["annotations"] = json!({ name: null }),
     }
     body
@@ -171,6 +176,10 @@ mod tests {
                     name: name(),
                     value,
                 },
+                with(json!("v")),
+            ),
+            (
+                HostChange::AnnotateAll([(name(), "v".to_owned())].into()),
                 with(json!("v")),
             ),
             (HostChange::Remove { name: name() }, with(Value::Null)),

@@ -18,7 +18,8 @@ const PATCH: Right = Right::new("patch", "baremetalhosts.metal3.io");
 /// [`WriteError`]: only after [`WriteError::Changed`], [`WriteError::Foreign`] and
 /// [`WriteError::Forbidden`] is it certain that nothing was written.
 impl RemedyClient {
-    /// Puts our key on the host, and the record with it.
+    /// Puts our key on the host, and the record with it. A person's word that stands there was for another key:
+    /// it goes, lest it be taken for one that is put there again with the same value.
     pub async fn add_key(
         &self,
         host: &Host,
@@ -31,10 +32,14 @@ impl RemedyClient {
         if is_foreign || *key == KeyOwner::Unnamed {
             return Err(foreign(host, &name));
         }
-        let wanted = vec![
+        let is_new = standing.is_none();
+        let mut wanted = vec![
             (name, Some(value)),
             (REMEDIATION.to_owned(), Some(text(record))),
         ];
+        if is_new && host.annotations.contains_key(CONFIRMED_OFF) {
+            wanted.push((CONFIRMED_OFF.to_owned(), None));
+        }
         self.annotate_host(host, wanted).await
     }
 
