@@ -312,6 +312,55 @@ async fn is_told_in_an_event(plane: &ControlPlane, me: &str) {
     );
 }
 
+/// By the table no key is put on a host whose power cannot be read: who looked at it puts it there.
+#[tokio::test]
+async fn a_host_that_died_with_its_bmc_gets_its_key_and_the_word_for_it_in_one_write() {
+    let plane = installed().await;
+    let uid = fenced(plane, "dark").await;
+    annotate(plane, "dark", &format!("{KEY}-")).await.unwrap();
+    annotate(plane, "dark", "dogwatch.dev/remediation-")
+        .await
+        .unwrap();
+    let word = ["confirm-off", "machines/dark", "--reason", "r", "--yes"];
+    let eve = somebody(plane, "eve", &["dogwatch-viewer", "dogwatch-confirm-off"]).await;
+    let (code, _, errors) = dogwatch(&eve, &word);
+    assert_eq!(code, 5, "{errors}");
+    assert!(errors.contains("baremetalhosts/reboot"), "{errors}");
+    let roles = [
+        "dogwatch-viewer",
+        "dogwatch-confirm-off",
+        "dogwatch-operator",
+    ];
+    let dan = somebody(plane, "dan", &roles).await;
+    let (code, text, errors) = dogwatch(&dan, &word);
+    assert_eq!(code, 0, "{errors}");
+    let shown = format!("key    {KEY}, of machine/machines/dark, which your word puts there");
+    assert!(text.contains(&shown), "{text}");
+    let get = ["get", "bmh", "dark", "-n", "machines", "-o", "json"];
+    let host: Value = serde_json::from_str(&run(plane, &get).await).unwrap();
+    let annotations = &host["metadata"]["annotations"];
+    let key = json!({ "mode": "hard", "machineUID": uid }).to_string();
+    assert_eq!(annotations[KEY], key.as_str());
+    let said: Value = serde_json::from_str(annotations[CONFIRMED].as_str().unwrap()).unwrap();
+    assert_eq!(said["for"].as_array().unwrap().len(), 1, "{said}");
+    assert!(said["for"][0].as_str().unwrap().starts_with(KEY), "{said}");
+}
+
+#[tokio::test]
+async fn a_host_that_nobody_wants_off_gets_no_key_on_anybodys_word() {
+    let plane = installed().await;
+    fenced(plane, "well").await;
+    annotate(plane, "well", &format!("{KEY}-")).await.unwrap();
+    let need = r#"{"metadata":{"annotations":{"host.metal3.io/external-remediation":null}}}"#;
+    let machine = ["machines.machine.openshift.io", "well", "-n", "machines"];
+    let patch = ["--type=merge", "-p", need];
+    run(plane, &[&["patch"], &machine[..], &patch].concat()).await;
+    let word = ["confirm-off", "machines/well", "--reason", "r", "--yes"];
+    let (code, _, errors) = dogwatch(plane.kubeconfig(), &word);
+    assert_eq!(code, 1, "{errors}");
+    assert!(errors.contains("wanted off by nobody"), "{errors}");
+}
+
 #[tokio::test]
 async fn a_word_is_refused_without_the_right_and_while_the_bmc_says_on() {
     let plane = installed().await;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use dogwatch_core::explain::RemedyRow;
 use dogwatch_core::power::HostName;
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::say;
@@ -12,11 +13,13 @@ use crate::command::remedies;
 use crate::command::status::{Scope, Sight};
 use crate::exit::{Exit, Failure};
 
-/// Tells each step of what the host is held off for, until its workloads are released.
+/// Tells each step of what the host is held off for, until its workloads are released. Steps up to `after` are of
+/// an earlier remediation.
 pub async fn to_the_release(
     connected: &Connected,
     name: &HostName,
     timeout: Option<Duration>,
+    after: Option<Timestamp>,
 ) -> Result<(), Failure> {
     // A watch would go on trying where a kind may not be read.
     remedies::look(connected).await?;
@@ -33,7 +36,7 @@ pub async fn to_the_release(
                     let host = name.to_string();
                     let mut rows = status.remediations.iter();
                     let row = rows.find(|row| row.host.as_deref() == Some(&host));
-                    if let Some(ended) = take(row, name, &mut told)? {
+                    if let Some(ended) = take(row, name, after, &mut told)? {
                         return ended;
                     }
                 }
@@ -62,6 +65,7 @@ async fn at(deadline: Option<Instant>) {
 fn take(
     row: Option<&RemedyRow>,
     name: &HostName,
+    after: Option<Timestamp>,
     told: &mut String,
 ) -> Result<Option<Result<(), Failure>>, Failure> {
     let Some(row) = row else {
@@ -76,11 +80,10 @@ fn take(
         *told = newest;
     }
     // Of the attempt under way.
-    let newest = row
-        .steps
-        .iter()
-        .rev()
-        .take_while(|done| done.step != "KeyAdded");
+    let newest =
+        row.steps.iter().rev().take_while(|done| {
+            done.step != "KeyAdded" && after.is_none_or(|after| done.at > after)
+        });
     let newest: Vec<&str> = newest.map(|done| done.step).collect();
     let has = |step: &str| newest.contains(&step);
     if has("Released") {

@@ -35,12 +35,17 @@ pub fn judge(host: &Host, shown: &Host) -> Result<(), No> {
         let next = "what waits for its end is in its metadata.finalizers";
         return Err(refused("is being deleted", next));
     }
-    if !Key::of(host).any(|key| key.owner != KeyOwner::Unnamed) {
+    if !is_held_off(host) {
         let text = "carries no key of a remediation: there is nothing that your word would release";
         return Err(refused(text, "dogwatch status remediations"));
     }
     alive(host)?;
     said(host)
+}
+
+/// A key of a remediation stands there.
+pub fn is_held_off(host: &Host) -> bool {
+    Key::of(host).any(|key| key.owner != KeyOwner::Unnamed)
 }
 
 /// Their BMC answers, and says something else.

@@ -1,33 +1,45 @@
 //! What stands on a host and beside it, before somebody gives their word on it.
 
-use dogwatch_core::explain::{RemedyView, age};
+use dogwatch_core::explain::age;
 use dogwatch_core::power::{Host, State};
-use dogwatch_core::remedy::{Case, Key, cases, record_on};
+use dogwatch_core::remedy::{Case, Key, KeyOwner, cases, record_on};
 use dogwatch_k8s::fleet::RemediesFound;
 
+use super::judge::is_held_off;
 use super::say;
 use crate::cluster::{Connected, now};
 use crate::exit::Failure;
 
-/// Shows it. The answer names what would be released.
-pub async fn show(connected: &Connected, host: &Host) -> Result<String, Failure> {
-    let view = match connected.fleet.remedies().await {
-        Ok(RemediesFound::There(view)) => Some(view),
-        Ok(RemediesFound::NoKind) => None,
-        Err(error) => {
+/// What the host is linked to. Where a key stands the word can be given without knowing it.
+pub async fn cases_of(connected: &Connected, host: &Host) -> Result<Vec<Case>, Failure> {
+    match connected.fleet.remedies().await {
+        Ok(RemediesFound::There(view)) => Ok(cases(&view.world)),
+        Ok(RemediesFound::NoKind) => Ok(Vec::new()),
+        Err(error) if is_held_off(host) => {
             let why = error.in_words();
             eprintln!("dogwatch: shown without what the host is linked to: {why}");
-            None
+            Ok(Vec::new())
         }
-    };
-    let cases = view.as_deref().map(|view| of_host(view, host));
-    let cases = cases.unwrap_or_default();
+        Err(error) => Err(connected.failed("look what the host is linked to", &error)),
+    }
+}
+
+/// Shows it. `new`: the key that is put there with the word. The answer names what would be released.
+pub fn show(host: &Host, cases: &[Case], new: Option<&KeyOwner>) -> Result<String, Failure> {
+    let is_shown = |case: &&Case| is_of(case, host, new);
+    let cases: Vec<&Case> = cases.iter().filter(is_shown).collect();
     for key in Key::of(host) {
         let mut cases = cases.iter();
         let case = cases.find(|case| case.key == key.owner);
         let whose = case.map(|case| format!(", of {}", case.subject));
+        let is_new = new == Some(&key.owner);
+        let when = if is_new {
+            ", which your word puts there"
+        } else {
+            ""
+        };
         let (name, whose) = (&key.name, whose.unwrap_or_default());
-        say(&format!("  key    {name}{whose}"))?;
+        say(&format!("  key    {name}{whose}{when}"))?;
     }
     say(&format!("  power  {}", power(host)))?;
     for case in &cases {
@@ -36,12 +48,10 @@ pub async fn show(connected: &Connected, host: &Host) -> Result<String, Failure>
     Ok(lost(host, &cases))
 }
 
-fn of_host(view: &RemedyView, host: &Host) -> Vec<Case> {
-    let is_its = |case: &Case| {
-        let its = case.host.as_ref().ok();
-        its.is_some_and(|its| its.name == host.name) && case.is_keyed()
-    };
-    cases(&view.world).into_iter().filter(is_its).collect()
+fn is_of(case: &Case, host: &Host, new: Option<&KeyOwner>) -> bool {
+    let its = case.host.as_ref().ok();
+    let is_its = its.is_some_and(|its| its.name == host.name);
+    is_its && (case.is_keyed() || new == Some(&case.key))
 }
 
 fn power(host: &Host) -> String {
@@ -64,7 +74,7 @@ fn node(case: &Case) -> String {
 }
 
 /// Whose workloads would start elsewhere.
-fn lost(host: &Host, cases: &[Case]) -> String {
+fn lost(host: &Host, cases: &[&Case]) -> String {
     let mut names = cases.iter().filter_map(|case| case.node_name.as_ref());
     let node = names.next().map(|name| format!("Node {name}"));
     let recorded = || record_on(host)?.node.map(|name| format!("Node {name}"));
