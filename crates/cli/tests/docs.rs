@@ -102,7 +102,13 @@ fn every_field_of_a_remediation_request_is_on_its_page() {
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
     assert_eq!(missing(&fields, &page), [""; 0]);
     let phases = dogwatch_api::power_remediation::Phase::ALL;
-    assert_eq!(missing(&phases.map(|phase| phase.as_str()), &page), [""; 0]);
+    assert_eq!(
+        missing(
+            &phases.map(dogwatch_api::power_remediation::Phase::as_str),
+            &page
+        ),
+        [""; 0]
+    );
 }
 
 /// The names of all fields, without those of a condition: they are Kubernetes' own.

@@ -105,7 +105,7 @@ mod tests {
 
     const KEY: &str = "reboot.metal3.io/machine-remediation";
 
-    fn host(annotations: Value, state: &str) -> Host {
+    fn host(annotations: &Value, state: &str) -> Host {
         let object = json!({
             "metadata": { "namespace": "metal", "name": "h1", "uid": "u", "resourceVersion": "7",
                 "annotations": annotations },
@@ -116,7 +116,10 @@ mod tests {
     }
 
     fn keyed(state: &str) -> Host {
-        host(json!({ KEY: r#"{"mode":"hard","machineUID":"m"}"# }), state)
+        host(
+            &json!({ KEY: r#"{"mode":"hard","machineUID":"m"}"# }),
+            state,
+        )
     }
 
     fn why(host: &Host) -> String {
@@ -137,7 +140,7 @@ mod tests {
             json!({ "reboot.metal3.io/repair": "" }),
             json!({ KEY: "somebody's" }),
         ] {
-            let text = why(&host(annotations.clone(), "Unknown"));
+            let text = why(&host(&annotations, "Unknown"));
             assert!(text.starts_with("carries no key"), "{annotations}: {text}");
         }
     }
