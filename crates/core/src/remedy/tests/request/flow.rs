@@ -154,7 +154,8 @@ fn a_boot_between_the_key_and_off_is_not_the_one_that_is_waited_for() {
     Arc::make_mut(case.node.as_mut().unwrap()).ready = true;
     let known = &town.known[&case.subject];
     let decision = decide(&case, known, &Around::default(), &town.config, town.now());
-    assert_eq!(decision.because.reason, reason::POWERING_ON);
+    assert_eq!(decision.because.reason, reason::WAITING_FOR_NODE);
+    assert!(decision.actions.is_empty(), "{:?}", decision.actions);
 }
 
 #[test]
