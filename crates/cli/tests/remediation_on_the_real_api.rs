@@ -322,8 +322,9 @@ async fn a_host_that_died_with_its_bmc_gets_its_key_and_the_word_for_it_in_one_w
         .await
         .unwrap();
     let word = ["confirm-off", "machines/dark", "--reason", "r", "--yes"];
-    let eve = somebody(plane, "eve", &["dogwatch-viewer", "dogwatch-confirm-off"]).await;
-    let (code, _, errors) = dogwatch(&eve, &word);
+    let roles = ["dogwatch-viewer", "dogwatch-confirm-off"];
+    let trent = somebody(plane, "trent", &roles).await;
+    let (code, _, errors) = dogwatch(&trent, &word);
     assert_eq!(code, 5, "{errors}");
     assert!(errors.contains("baremetalhosts/reboot"), "{errors}");
     let roles = [
@@ -339,7 +340,7 @@ async fn a_host_that_died_with_its_bmc_gets_its_key_and_the_word_for_it_in_one_w
     let get = ["get", "bmh", "dark", "-n", "machines", "-o", "json"];
     let host: Value = serde_json::from_str(&run(plane, &get).await).unwrap();
     let annotations = &host["metadata"]["annotations"];
-    let key = json!({ "mode": "hard", "machineUID": uid }).to_string();
+    let key = format!(r#"{{"mode":"hard","machineUID":"{uid}"}}"#);
     assert_eq!(annotations[KEY], key.as_str());
     let said: Value = serde_json::from_str(annotations[CONFIRMED].as_str().unwrap()).unwrap();
     assert_eq!(said["for"].as_array().unwrap().len(), 1, "{said}");
