@@ -36,6 +36,7 @@ mod request;
 mod restore;
 mod seen;
 mod table;
+mod target;
 #[cfg(test)]
 mod tests;
 
