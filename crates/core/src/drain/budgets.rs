@@ -87,6 +87,11 @@ impl Budgets {
             .collect()
     }
 
+    /// Whether the watch of this namespace has shown its budgets.
+    pub(super) fn watches(&self, namespace: &str) -> bool {
+        self.watched.contains(namespace)
+    }
+
     /// Which namespaces are still watched.
     pub(super) fn watched_only(&mut self, namespaces: &BTreeSet<String>) {
         self.watched

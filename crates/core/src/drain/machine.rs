@@ -193,8 +193,12 @@ impl Drain {
 
     /// All budgets of one watched namespace, at first and after every change of one.
     pub fn budgets(&mut self, namespace: &str, seen: Vec<BudgetSeen>) {
+        let begins = !self.budgets.watches(namespace);
         for change in self.budgets.replace(namespace, seen) {
             self.retry_for(&change);
+        }
+        if begins {
+            self.retry_uncovered(namespace);
         }
     }
 

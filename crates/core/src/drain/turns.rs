@@ -6,28 +6,54 @@ use std::time::Duration;
 use super::Drain;
 use super::budgets::Change;
 use super::pod::{Name, Pod, Standing};
-use super::types::{EvictionId, Try};
+use super::types::{EvictionId, PodSeen, Try};
 use super::waiting::{Turn, Waiting};
 use crate::Wake;
 
 impl Drain {
-    /// Gives the pods of a changed budget their turn, as many as it has room for.
+    /// Gives the pods of a changed budget their turn, as many as it has room for. A try that is
+    /// under way takes some of that room, and is repeated at once if it is refused: the server may
+    /// have judged it before the change.
     pub(super) fn retry_for(&mut self, change: &Change) {
-        let covered = || {
-            self.pods
-                .iter()
-                .filter(|(_, pod)| change.concerns(&pod.seen))
-        };
-        let is = |pod: &Pod, what: fn(&Waiting) -> bool| pod.waiting().is_some_and(what);
-        let tried = covered()
-            .filter(|(_, pod)| is(pod, Waiting::being_tried))
-            .count();
-        let room = change.room().saturating_sub(tried);
-        let held = covered().filter(|(_, pod)| is(pod, Waiting::waits_for_budget));
-        let keys: Vec<Name> = held.map(|(key, _)| key.clone()).take(room).collect();
-        for key in keys {
-            self.take_turn(&key);
+        let concerned = |pod: &PodSeen| change.concerns(pod);
+        let mut tried = self.waiting_pods(Waiting::being_tried, concerned);
+        tried.truncate(change.room());
+        let mut held = self.waiting_pods(Waiting::waits_for_budget, concerned);
+        held.truncate(change.room() - tried.len());
+        self.retry(&tried, &held);
+    }
+
+    /// A watch on the budgets of a namespace begins. What held a pod up may have gone between its
+    /// refusal and that moment, and then no change will ever tell.
+    pub(super) fn retry_uncovered(&mut self, namespace: &str) {
+        let uncovered =
+            |pod: &PodSeen| pod.pod.namespace == namespace && self.budgets.covering(pod).is_empty();
+        let tried = self.waiting_pods(Waiting::being_tried, uncovered);
+        let held = self.waiting_pods(Waiting::waits_for_budget, uncovered);
+        self.retry(&tried, &held);
+    }
+
+    fn retry(&mut self, tried: &[Name], held: &[Name]) {
+        for key in tried {
+            if let Some(Standing::Waits(waiting)) = self.standing(key) {
+                waiting.outdate();
+            }
         }
+        for key in held {
+            self.take_turn(key);
+        }
+    }
+
+    fn waiting_pods(&self, what: fn(&Waiting) -> bool, of: impl Fn(&PodSeen) -> bool) -> Vec<Name> {
+        self.pods
+            .iter()
+            .filter(|(_, pod)| pod.waiting().is_some_and(what) && of(&pod.seen))
+            .map(|(key, _)| key.clone())
+            .collect()
+    }
+
+    fn standing(&mut self, key: &Name) -> Option<&mut Standing> {
+        self.pods.get_mut(key).map(|pod| &mut pod.standing)
     }
 
     pub(super) fn end_pauses(&mut self, now: Duration) {
@@ -44,13 +70,10 @@ impl Drain {
     }
 
     pub(super) fn take_turn(&mut self, key: &Name) {
-        if let Some(Pod {
-            standing: Standing::Waits(waiting),
-            ..
-        }) = self.pods.get_mut(key)
-        {
-            waiting.turn = Turn::Ready(self.places);
-            self.queue.insert(self.places, key.clone());
+        let place = self.places;
+        if let Some(Standing::Waits(waiting)) = self.standing(key) {
+            waiting.turn = Turn::Ready(place);
+            self.queue.insert(place, key.clone());
             self.places += 1;
         }
     }

@@ -25,6 +25,8 @@ pub(super) struct Waiting {
     /// What holds it up; outlives the tries that change nothing.
     pub(super) held: Option<Held>,
     failures: u32,
+    /// A budget changed while a try was under way: its answer may tell of the time before.
+    outdated: bool,
 }
 
 /// What it waits for.
@@ -66,12 +68,14 @@ impl Waiting {
             turn,
             held: None,
             failures: 0,
+            outdated: false,
         }
     }
 
     /// Takes in the answer to its own last try.
     pub(super) fn hear(&mut self, answer: Answer, now: Duration) -> Outcome {
         let failures = std::mem::take(&mut self.failures);
+        let outdated = std::mem::take(&mut self.outdated);
         match answer {
             Answer::Accepted => self.ends(),
             Answer::AlreadyGone => return Outcome::Gone,
@@ -86,7 +90,12 @@ impl Waiting {
                 self.hold(message, now, false);
             }
             Answer::Budget { message } | Answer::SeveralBudgets { message } => {
-                self.turn = Turn::Paused(now.saturating_add(BUDGET_RETRY));
+                let pause = if outdated {
+                    Duration::ZERO
+                } else {
+                    BUDGET_RETRY
+                };
+                self.turn = Turn::Paused(now.saturating_add(pause));
                 self.hold(message, now, true);
             }
             Answer::TooMany {
@@ -107,6 +116,11 @@ impl Waiting {
             }
         }
         Outcome::Waits
+    }
+
+    /// Its budget has room now: a refusal of the try under way says nothing of that.
+    pub(super) fn outdate(&mut self) {
+        self.outdated = matches!(self.turn, Turn::Called(_));
     }
 
     /// Its deletion has begun.

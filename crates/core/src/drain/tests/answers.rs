@@ -120,6 +120,38 @@ fn a_budget_that_allows_one_eviction_gets_one_try_and_not_one_per_blocked_pod() 
 }
 
 #[test]
+fn a_budget_that_went_before_its_watch_began_lets_its_pods_try_again_at_once() {
+    let listed = vec![budget("web", 0)];
+    let mut drain = started(DrainConfig::default(), listed, &[pod("web")]);
+    let call = only_try(&mut drain, "web", at(0.0));
+    drain.answered(call.id, budget_refusal(), at(0.1));
+    assert_eq!(drain.next(at(0.2)).tries, []);
+    drain.budgets("shop", Vec::new());
+    let again = only_try(&mut drain, "web", at(0.3));
+    drain.answered(again.id, budget_refusal(), at(0.4));
+    drain.budgets("shop", Vec::new());
+    assert_eq!(drain.next(at(0.5)).tries, [], "only as the watch begins");
+}
+
+#[test]
+fn a_refusal_from_before_a_change_is_not_waited_out() {
+    let edited = BudgetSeen {
+        generation: 2,
+        ..budget("web", 0)
+    };
+    for after in [vec![edited], vec![], vec![budget("web", 1)]] {
+        let mut drain = answer_to_one(budget_refusal());
+        drain.budgets("shop", vec![budget("web", 0)]);
+        let call = only_try(&mut drain, "web", at(5.0));
+        drain.budgets("shop", after);
+        drain.answered(call.id, budget_refusal(), at(5.1));
+        let again = only_try(&mut drain, "web", at(5.1));
+        drain.answered(again.id, budget_refusal(), at(5.2));
+        assert_eq!(next_try_at(&mut drain, 5.3), Some(10.2), "once a change");
+    }
+}
+
+#[test]
 fn a_blocked_pod_does_not_hold_up_the_others() {
     let mut drain = limited(&[pod("a"), pod("b")], 1);
     let first = only_try(&mut drain, "a", at(0.0));
