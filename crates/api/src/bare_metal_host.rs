@@ -5,7 +5,9 @@
 //! metal3's own CustomResourceDefinition is installed, ours must not replace it; that one drops what is
 //! ours (`status.power`, the two times), which the power controller notices and says.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::definition::{AGE, Column, Definition};
 
 mod schema;
 #[cfg(test)]
@@ -48,123 +50,86 @@ pub mod condition {
 
 /// The whole CustomResourceDefinition, as `deploy/crds-hosts` has it.
 pub fn crd() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": CRD_NAME,
-            "labels": { "app.kubernetes.io/part-of": "dogwatch" },
-        },
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {
-                "kind": KIND,
-                "listKind": "BareMetalHostList",
-                "plural": PLURAL,
-                "singular": "baremetalhost",
-                "shortNames": ["bmh", "bmhost"],
-            },
-            "versions": [{
-                "name": VERSION,
-                "served": true,
-                "storage": true,
-                "subresources": { "status": {} },
-                "additionalPrinterColumns": columns(),
-                "schema": { "openAPIV3Schema": schema::root() },
-            }],
-        },
-    })
+    Definition {
+        group: GROUP,
+        version: VERSION,
+        kind: KIND,
+        plural: PLURAL,
+        short_names: &["bmh", "bmhost"],
+        categories: &[],
+        columns: COLUMNS,
+        wide: WIDE,
+        schema: schema::root(),
+        ..Definition::ours()
+    }
+    .crd()
 }
 
-/// What `kubectl get baremetalhosts` shows: heading, type, path, meaning, whether only `-o wide` shows
-/// it. metal3's own, in its order; then ours, before the age.
-const COLUMNS: [(&str, &str, &str, &str, bool); 11] = [
+/// What `kubectl get baremetalhosts` shows: heading, type, path, meaning.
+/// metal3's own, in its order; then ours, before the age.
+const COLUMNS: &[Column] = &[
     (
         "Status",
         "string",
         ".status.operationalStatus",
         "Operational status",
-        true,
     ),
     (
         "State",
         "string",
         ".status.provisioning.state",
         "Provisioning status",
-        false,
     ),
     (
         "Consumer",
         "string",
         ".spec.consumerRef.name",
         "Consumer using this host",
-        false,
     ),
     (
         "BMC",
         "string",
         ".spec.bmc.address",
         "Address of management controller",
-        true,
     ),
     (
         "Online",
         "string",
         ".spec.online",
         "Whether the host should be on",
-        false,
     ),
     (
         "Error",
         "string",
         ".status.errorType",
         "Type of the most recent error",
-        false,
     ),
     (
         "Power",
         "string",
         ".status.power.state",
         "What was last said of the power",
-        false,
     ),
     (
         "Held",
         "string",
         ".status.conditions[?(@.type==\"HeldOff\")].status",
         "Whether reboot annotations keep it off",
-        false,
     ),
     (
         "Why",
         "string",
         ".status.conditions[?(@.type==\"PowerAsWanted\")].reason",
         "Why its power is as it is",
-        true,
     ),
     (
         "Ready",
         "string",
         ".status.conditions[?(@.type==\"PowerControlReady\")].status",
         "Whether power control would work now",
-        true,
     ),
-    (
-        "Age",
-        "date",
-        ".metadata.creationTimestamp",
-        "Since when there is one",
-        false,
-    ),
+    AGE,
 ];
 
-fn columns() -> Vec<Value> {
-    let column = |(name, kind, path, meaning, is_wide)| {
-        json!({
-            "name": name, "type": kind, "jsonPath": path, "description": meaning,
-            "priority": u8::from(is_wide),
-        })
-    };
-    COLUMNS.into_iter().map(column).collect()
-}
+/// Those that only `-o wide` shows.
+const WIDE: &[&str] = &["Status", "BMC", "Why", "Ready"];

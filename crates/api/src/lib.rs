@@ -8,7 +8,9 @@
 pub mod annotation;
 pub mod bare_metal_host;
 pub mod condition;
+mod definition;
 pub mod event;
+pub mod kind;
 pub mod label;
 pub mod lease;
 pub mod power_remediation;

@@ -8,6 +8,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
+use crate::kind::{api_version, kind, placed};
 mod crd;
 mod phase;
 pub(crate) mod schema;
@@ -16,6 +17,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+pub use crate::kind::{API_VERSION, GROUP, VERSION};
 pub use crd::crd;
 pub(crate) use crd::labels;
 pub use phase::Phase;
@@ -27,8 +29,6 @@ pub use status::{
     Attempt, HostReference, NodeReference, OffProof, PowerRemediationStatus, TimelineEntry,
 };
 
-/// Its group and version.
-pub const API_VERSION: &str = "dogwatch.dev/v1alpha1";
 /// Its kind.
 pub const KIND: &str = "PowerRemediation";
 /// Its plural, as in URLs and RBAC rules. Cluster API makes the name of the CustomResourceDefinition of
@@ -62,10 +62,10 @@ pub mod condition {
 #[serde(rename_all = "camelCase")]
 pub struct PowerRemediation {
     /// [`API_VERSION`].
-    #[serde(default = "api_version")]
+    #[serde(default = "api_version::<PowerRemediation>")]
     pub api_version: String,
     /// [`KIND`].
-    #[serde(default = "kind")]
+    #[serde(default = "kind::<PowerRemediation>")]
     pub kind: String,
     /// Cluster API gives it its Machine's name and owner, medik8s its Node's name by annotation.
     #[serde(default)]
@@ -86,44 +86,17 @@ impl PowerRemediation {
         spec: PowerRemediationSpec,
     ) -> Self {
         Self {
-            api_version: api_version(),
-            kind: kind(),
-            metadata: ObjectMeta {
-                namespace: Some(namespace.into()),
-                name: Some(name.into()),
-                ..ObjectMeta::default()
-            },
+            api_version: api_version::<Self>(),
+            kind: kind::<Self>(),
+            metadata: placed(namespace, name),
             spec,
             status: None,
         }
     }
 }
 
-impl k8s_openapi::Resource for PowerRemediation {
-    const API_VERSION: &'static str = API_VERSION;
-    const GROUP: &'static str = "dogwatch.dev";
-    const KIND: &'static str = KIND;
-    const VERSION: &'static str = "v1alpha1";
-    const URL_PATH_SEGMENT: &'static str = PLURAL;
-    type Scope = k8s_openapi::NamespaceResourceScope;
-}
-
-impl k8s_openapi::Metadata for PowerRemediation {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
-
-fn api_version() -> String {
-    API_VERSION.to_owned()
-}
-
-fn kind() -> String {
-    KIND.to_owned()
-}
+crate::is_sent_for!(
+    PowerRemediation,
+    crate::power_remediation,
+    NamespaceResourceScope
+);

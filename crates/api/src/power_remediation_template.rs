@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::{Deserialize, Serialize};
 
+use crate::kind::{api_version, kind};
 use crate::power_remediation::PowerRemediationSpec;
 
 mod crd;
 #[cfg(test)]
 mod tests;
 
+pub use crate::kind::{API_VERSION, GROUP, VERSION};
 pub use crd::crd;
 
-/// Its group and version.
-pub const API_VERSION: &str = crate::power_remediation::API_VERSION;
 /// Its kind: that of a request, and `Template`, by which both contracts find the request's.
 pub const KIND: &str = "PowerRemediationTemplate";
 /// Its plural, as in URLs and RBAC rules.
@@ -29,10 +29,10 @@ pub const CRD_NAME: &str = "powerremediationtemplates.dogwatch.dev";
 #[serde(rename_all = "camelCase")]
 pub struct PowerRemediationTemplate {
     /// [`API_VERSION`].
-    #[serde(default = "api_version")]
+    #[serde(default = "api_version::<PowerRemediationTemplate>")]
     pub api_version: String,
     /// [`KIND`].
-    #[serde(default = "kind")]
+    #[serde(default = "kind::<PowerRemediationTemplate>")]
     pub kind: String,
     /// Its name and namespace. Cluster API wants it where the Machines are; medik8s makes requests where
     /// it is.
@@ -88,31 +88,8 @@ pub struct PowerRemediationTemplateStatus {
     pub conditions: Vec<Condition>,
 }
 
-impl k8s_openapi::Resource for PowerRemediationTemplate {
-    const API_VERSION: &'static str = API_VERSION;
-    const GROUP: &'static str = "dogwatch.dev";
-    const KIND: &'static str = KIND;
-    const VERSION: &'static str = "v1alpha1";
-    const URL_PATH_SEGMENT: &'static str = PLURAL;
-    type Scope = k8s_openapi::NamespaceResourceScope;
-}
-
-impl k8s_openapi::Metadata for PowerRemediationTemplate {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
-
-fn api_version() -> String {
-    API_VERSION.to_owned()
-}
-
-fn kind() -> String {
-    KIND.to_owned()
-}
+crate::is_sent_for!(
+    PowerRemediationTemplate,
+    crate::power_remediation_template,
+    NamespaceResourceScope
+);

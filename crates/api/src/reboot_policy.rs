@@ -7,6 +7,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
+use crate::kind::{api_version, kind};
 mod crd;
 mod name;
 pub(crate) mod schema;
@@ -15,6 +16,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+pub use crate::kind::{API_VERSION, GROUP, VERSION};
 pub use crd::crd;
 pub use name::{NAME_RULE, name_problem};
 pub use spec::{
@@ -25,8 +27,6 @@ pub use status::{
     Conflict, OutNode, RebootPolicyStatus, STATUS_LIST_LIMIT, WaitingNode, condition,
 };
 
-/// Its group and version.
-pub const API_VERSION: &str = "dogwatch.dev/v1alpha1";
 /// Its kind.
 pub const KIND: &str = "RebootPolicy";
 /// Its plural, as in URLs and RBAC rules.
@@ -39,10 +39,10 @@ pub const CRD_NAME: &str = "rebootpolicies.dogwatch.dev";
 #[serde(rename_all = "camelCase")]
 pub struct RebootPolicy {
     /// [`API_VERSION`].
-    #[serde(default = "api_version")]
+    #[serde(default = "api_version::<RebootPolicy>")]
     pub api_version: String,
     /// [`KIND`].
-    #[serde(default = "kind")]
+    #[serde(default = "kind::<RebootPolicy>")]
     pub kind: String,
     /// Its name, which is also the name of its group.
     #[serde(default)]
@@ -59,8 +59,8 @@ impl RebootPolicy {
     /// One to be sent.
     pub fn new(name: impl Into<String>, spec: RebootPolicySpec) -> Self {
         Self {
-            api_version: api_version(),
-            kind: kind(),
+            api_version: api_version::<Self>(),
+            kind: kind::<Self>(),
             metadata: ObjectMeta {
                 name: Some(name.into()),
                 ..ObjectMeta::default()
@@ -71,31 +71,4 @@ impl RebootPolicy {
     }
 }
 
-impl k8s_openapi::Resource for RebootPolicy {
-    const API_VERSION: &'static str = API_VERSION;
-    const GROUP: &'static str = "dogwatch.dev";
-    const KIND: &'static str = KIND;
-    const VERSION: &'static str = "v1alpha1";
-    const URL_PATH_SEGMENT: &'static str = PLURAL;
-    type Scope = k8s_openapi::ClusterResourceScope;
-}
-
-impl k8s_openapi::Metadata for RebootPolicy {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
-
-fn api_version() -> String {
-    API_VERSION.to_owned()
-}
-
-fn kind() -> String {
-    KIND.to_owned()
-}
+crate::is_sent_for!(RebootPolicy, crate::reboot_policy, ClusterResourceScope);

@@ -6,6 +6,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
+use crate::kind::{api_version, kind, placed};
 mod crd;
 mod schema;
 mod spec;
@@ -13,12 +14,11 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+pub use crate::kind::{API_VERSION, GROUP, VERSION};
 pub use crd::crd;
 pub use spec::{Chosen, Mode, RebootScheduleSpec, Recurrence};
 pub use status::{Current, Occurrence, RebootScheduleStatus, TargetEnd};
 
-/// Its group and version.
-pub const API_VERSION: &str = "dogwatch.dev/v1alpha1";
 /// Its kind.
 pub const KIND: &str = "RebootSchedule";
 /// Its plural, as in URLs and RBAC rules.
@@ -31,10 +31,10 @@ pub const CRD_NAME: &str = "rebootschedules.dogwatch.dev";
 #[serde(rename_all = "camelCase")]
 pub struct RebootSchedule {
     /// [`API_VERSION`].
-    #[serde(default = "api_version")]
+    #[serde(default = "api_version::<RebootSchedule>")]
     pub api_version: String,
     /// [`KIND`].
-    #[serde(default = "kind")]
+    #[serde(default = "kind::<RebootSchedule>")]
     pub kind: String,
     /// Its name and namespace; its hosts live there too.
     #[serde(default)]
@@ -55,44 +55,17 @@ impl RebootSchedule {
         spec: RebootScheduleSpec,
     ) -> Self {
         Self {
-            api_version: api_version(),
-            kind: kind(),
-            metadata: ObjectMeta {
-                namespace: Some(namespace.into()),
-                name: Some(name.into()),
-                ..ObjectMeta::default()
-            },
+            api_version: api_version::<Self>(),
+            kind: kind::<Self>(),
+            metadata: placed(namespace, name),
             spec,
             status: None,
         }
     }
 }
 
-impl k8s_openapi::Resource for RebootSchedule {
-    const API_VERSION: &'static str = API_VERSION;
-    const GROUP: &'static str = "dogwatch.dev";
-    const KIND: &'static str = KIND;
-    const VERSION: &'static str = "v1alpha1";
-    const URL_PATH_SEGMENT: &'static str = PLURAL;
-    type Scope = k8s_openapi::NamespaceResourceScope;
-}
-
-impl k8s_openapi::Metadata for RebootSchedule {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
-
-fn api_version() -> String {
-    API_VERSION.to_owned()
-}
-
-fn kind() -> String {
-    KIND.to_owned()
-}
+crate::is_sent_for!(
+    RebootSchedule,
+    crate::reboot_schedule,
+    NamespaceResourceScope
+);

@@ -1,12 +1,45 @@
 //! What the tests of every kind look for in its schema.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The schema of the only version.
 pub(crate) fn schema_of(crd: &Value) -> Value {
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+}
+
+/// A kind's `full` object sets every field that its schema knows, and no other.
+#[track_caller]
+pub(crate) fn assert_same_fields(full: &impl Serialize, crd: &Value) {
+    let written = serde_json::to_value(full).unwrap();
+    assert_eq!(written_fields(&written), known_fields(&schema_of(crd)));
+}
+
+/// What is written is what is read.
+#[track_caller]
+pub(crate) fn assert_reads_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(full: &T) {
+    let text = serde_json::to_string(full).unwrap();
+    assert_eq!(serde_json::from_str::<T>(&text).unwrap(), *full);
+}
+
+/// Fields of `spec` that a page of the book does not name.
+pub(crate) fn unnamed(crd: &Value, page: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let schema = schema_of(crd);
+    every_part(&schema["properties"]["spec"], "", &mut |path, _| {
+        let field = path.trim_start_matches('.');
+        // What a label selector is made of is Kubernetes' own.
+        let is_selector = field.contains("match");
+        let is_field = !field.is_empty() && !field.ends_with(']');
+        if is_field && !is_selector && !page.contains(&format!("`{field}`")) {
+            found.push(field.to_owned());
+        }
+    });
+    found
 }
 
 /// Every part of the schema, with its path; keys of maps are `a`.
@@ -29,7 +62,7 @@ pub(crate) fn every_part<'a>(
 }
 
 /// The fields of a schema, each as `.spec.nodes.names`; not what is below `.metadata`.
-pub(crate) fn known_fields(schema: &Value) -> BTreeSet<String> {
+fn known_fields(schema: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     every_part(schema, "", &mut |path, _| {
         if !path.is_empty() && !path.ends_with("[]") {
@@ -41,7 +74,7 @@ pub(crate) fn known_fields(schema: &Value) -> BTreeSet<String> {
 }
 
 /// The fields of an object as it is written, in the same form.
-pub(crate) fn written_fields(object: &Value) -> BTreeSet<String> {
+fn written_fields(object: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     fields_of(object, "", &mut found);
     found.retain(|field| !field.starts_with(".metadata."));

@@ -18,7 +18,6 @@ pub mod fleet;
 pub mod handshake;
 pub mod heal;
 pub mod host;
-mod kind;
 pub mod kured;
 pub mod leader;
 pub mod lock;

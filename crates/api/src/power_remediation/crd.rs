@@ -2,35 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::{CRD_NAME, KIND, PLURAL, schema};
+use super::{KIND, PLURAL, schema};
+use crate::definition::{AGE, Column, Definition};
 
 /// The whole CustomResourceDefinition, as `deploy/crds` has it.
 pub fn crd() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": CRD_NAME, "labels": labels() },
-        "spec": {
-            "group": "dogwatch.dev",
-            "scope": "Namespaced",
-            "names": {
-                "kind": KIND,
-                "listKind": "PowerRemediationList",
-                "plural": PLURAL,
-                "singular": "powerremediation",
-                "shortNames": ["prem"],
-                "categories": ["dogwatch"],
-            },
-            "versions": [{
-                "name": "v1alpha1",
-                "served": true,
-                "storage": true,
-                "subresources": { "status": {} },
-                "additionalPrinterColumns": columns(),
-                "schema": { "openAPIV3Schema": schema::root() },
-            }],
-        },
-    })
+    Definition {
+        kind: KIND,
+        plural: PLURAL,
+        labels: labels(),
+        short_names: &["prem"],
+        columns: COLUMNS,
+        wide: WIDE,
+        schema: schema::root(),
+        ..Definition::ours()
+    }
+    .crd()
 }
 
 /// Cluster API reads which of our versions keeps which version of its contract. Source: Cluster API's
@@ -44,7 +31,7 @@ pub(crate) fn labels() -> Value {
 }
 
 /// What `kubectl get powerremediations` shows: heading, type, path, meaning.
-const COLUMNS: [(&str, &str, &str, &str); 6] = [
+const COLUMNS: &[Column] = &[
     ("Phase", "string", ".status.phase", "Where it stands"),
     (
         "Node",
@@ -70,23 +57,8 @@ const COLUMNS: [(&str, &str, &str, &str); 6] = [
         ".status.conditions[?(@.type==\"Remediation\")].reason",
         "Why it stands there",
     ),
-    (
-        "Age",
-        "date",
-        ".metadata.creationTimestamp",
-        "Since when there is one",
-    ),
+    AGE,
 ];
 
 /// Those that only `-o wide` shows.
-const WIDE: [&str; 1] = ["Reason"];
-
-fn columns() -> Vec<Value> {
-    let column = |(name, kind, path, meaning)| {
-        let priority = u8::from(WIDE.contains(&name));
-        json!({
-            "name": name, "type": kind, "jsonPath": path, "description": meaning, "priority": priority,
-        })
-    };
-    COLUMNS.into_iter().map(column).collect()
-}
+const WIDE: &[&str] = &["Reason"];

@@ -2,42 +2,28 @@
 
 use serde_json::{Value, json};
 
-use super::{CRD_NAME, KIND, PLURAL};
+use super::{API_VERSION, KIND, PLURAL};
+use crate::definition::{self, AGE, Column, Definition};
 use crate::power_remediation::labels;
 use crate::power_remediation::schema::spec::{Of, spec};
 use crate::schema_words::{conditions, object, with};
 
 /// The whole CustomResourceDefinition, as `deploy/crds` has it.
 pub fn crd() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": CRD_NAME, "labels": labels() },
-        "spec": {
-            "group": "dogwatch.dev",
-            "scope": "Namespaced",
-            "names": {
-                "kind": KIND,
-                "listKind": "PowerRemediationTemplateList",
-                "plural": PLURAL,
-                "singular": "powerremediationtemplate",
-                "shortNames": ["premt"],
-                "categories": ["dogwatch"],
-            },
-            "versions": [{
-                "name": "v1alpha1",
-                "served": true,
-                "storage": true,
-                "subresources": { "status": {} },
-                "additionalPrinterColumns": columns(),
-                "schema": { "openAPIV3Schema": root() },
-            }],
-        },
-    })
+    Definition {
+        kind: KIND,
+        plural: PLURAL,
+        labels: labels(),
+        short_names: &["premt"],
+        columns: COLUMNS,
+        schema: root(),
+        ..Definition::ours()
+    }
+    .crd()
 }
 
 /// What `kubectl get powerremediationtemplates` shows: heading, type, path, meaning.
-const COLUMNS: [(&str, &str, &str, &str); 4] = [
+const COLUMNS: &[Column] = &[
     (
         "Strategy",
         "string",
@@ -56,33 +42,16 @@ const COLUMNS: [(&str, &str, &str, &str); 4] = [
         ".spec.template.spec.strategy.timeout",
         "How long one attempt may take",
     ),
-    (
-        "Age",
-        "date",
-        ".metadata.creationTimestamp",
-        "Since when there is one",
-    ),
+    AGE,
 ];
 
-fn columns() -> Vec<Value> {
-    let column = |(name, kind, path, meaning)| json!({ "name": name, "type": kind, "jsonPath": path, "description": meaning });
-    COLUMNS.into_iter().map(column).collect()
-}
-
 fn root() -> Value {
-    object(
+    definition::root(
         "What a health check makes PowerRemediations of. https://dogwatch.dev/remediation",
+        (API_VERSION, KIND),
         &["spec"],
-        [
-            (
-                "apiVersion",
-                json!({ "type": "string", "description": "dogwatch.dev/v1alpha1" }),
-            ),
-            ("kind", json!({ "type": "string", "description": KIND })),
-            ("metadata", json!({ "type": "object" })),
-            ("spec", template_spec()),
-            ("status", status()),
-        ],
+        template_spec(),
+        status(),
     )
 }
 

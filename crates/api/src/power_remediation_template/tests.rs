@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::power_remediation::{Strategy, StrategyType};
-use crate::schema_check::{known_fields, schema_of, unexplained, written_fields};
+use crate::schema_check::{assert_reads_back, assert_same_fields, schema_of, unexplained};
 
 /// Every field of every type is set.
 fn full() -> PowerRemediationTemplate {
@@ -33,8 +33,8 @@ fn full() -> PowerRemediationTemplate {
         observed_generation: Some(1),
     };
     PowerRemediationTemplate {
-        api_version: api_version(),
-        kind: kind(),
+        api_version: api_version::<PowerRemediationTemplate>(),
+        kind: kind::<PowerRemediationTemplate>(),
         metadata: ObjectMeta::default(),
         spec: PowerRemediationTemplateSpec { template },
         status: Some(PowerRemediationTemplateStatus {
@@ -45,17 +45,12 @@ fn full() -> PowerRemediationTemplate {
 
 #[test]
 fn the_schema_knows_every_field_of_the_types_and_no_other() {
-    let written = serde_json::to_value(full()).unwrap();
-    assert_eq!(written_fields(&written), known_fields(&schema_of(&crd())));
+    assert_same_fields(&full(), &crd());
 }
 
 #[test]
 fn a_template_reads_back_as_it_was_written() {
-    let text = serde_json::to_string(&full()).unwrap();
-    assert_eq!(
-        serde_json::from_str::<PowerRemediationTemplate>(&text).unwrap(),
-        full()
-    );
+    assert_reads_back(&full());
 }
 
 #[test]

@@ -1,43 +1,27 @@
 //! The CustomResourceDefinition.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{CRD_NAME, KIND, PLURAL, schema};
+use super::{KIND, PLURAL, schema};
+use crate::definition::{AGE, Column, Definition};
 
 /// The whole CustomResourceDefinition, as `deploy/crds` has it.
 pub fn crd() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": CRD_NAME,
-            "labels": { "app.kubernetes.io/part-of": "dogwatch" },
-        },
-        "spec": {
-            "group": "dogwatch.dev",
-            "scope": "Cluster",
-            "names": {
-                "kind": KIND,
-                "listKind": "RebootPolicyList",
-                "plural": PLURAL,
-                "singular": "rebootpolicy",
-                "shortNames": ["rp"],
-                "categories": ["dogwatch"],
-            },
-            "versions": [{
-                "name": "v1alpha1",
-                "served": true,
-                "storage": true,
-                "subresources": { "status": {} },
-                "additionalPrinterColumns": columns(),
-                "schema": { "openAPIV3Schema": schema::root() },
-            }],
-        },
-    })
+    Definition {
+        kind: KIND,
+        plural: PLURAL,
+        scope: "Cluster",
+        short_names: &["rp"],
+        columns: COLUMNS,
+        wide: WIDE,
+        schema: schema::root(),
+        ..Definition::ours()
+    }
+    .crd()
 }
 
 /// What `kubectl get rebootpolicies` shows: heading, type, path, meaning.
-const COLUMNS: [(&str, &str, &str, &str); 10] = [
+const COLUMNS: &[Column] = &[
     (
         "Nodes",
         "integer",
@@ -92,23 +76,8 @@ const COLUMNS: [(&str, &str, &str, &str); 10] = [
         ".spec.priority",
         "Of several that match a node the highest rules it",
     ),
-    (
-        "Age",
-        "date",
-        ".metadata.creationTimestamp",
-        "Since when there is one",
-    ),
+    AGE,
 ];
 
 /// Those that only `-o wide` shows.
-const WIDE: [&str; 2] = ["Accepted", "Priority"];
-
-fn columns() -> Vec<Value> {
-    let column = |(name, kind, path, meaning)| {
-        let priority = u8::from(WIDE.contains(&name));
-        json!({
-            "name": name, "type": kind, "jsonPath": path, "description": meaning, "priority": priority,
-        })
-    };
-    COLUMNS.into_iter().map(column).collect()
-}
+const WIDE: &[&str] = &["Accepted", "Priority"];

@@ -1,44 +1,27 @@
 //! The CustomResourceDefinition.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{CRD_NAME, KIND, PLURAL, schema};
+use super::{KIND, PLURAL, schema};
+use crate::definition::{AGE, Column, Definition};
 
 /// The whole CustomResourceDefinition, as `deploy/crds` has it.
 pub fn crd() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": CRD_NAME,
-            "labels": { "app.kubernetes.io/part-of": "dogwatch" },
-        },
-        "spec": {
-            "group": "dogwatch.dev",
-            "scope": "Namespaced",
-            "names": {
-                "kind": KIND,
-                "listKind": "RebootScheduleList",
-                "plural": PLURAL,
-                "singular": "rebootschedule",
-                "shortNames": ["rbs"],
-                "categories": ["dogwatch"],
-            },
-            "versions": [{
-                "name": "v1alpha1",
-                "served": true,
-                "storage": true,
-                "subresources": { "status": {} },
-                "additionalPrinterColumns": columns(),
-                "schema": { "openAPIV3Schema": schema::root() },
-            }],
-        },
-    })
+    Definition {
+        kind: KIND,
+        plural: PLURAL,
+        short_names: &["rbs"],
+        columns: COLUMNS,
+        wide: WIDE,
+        schema: schema::root(),
+        ..Definition::ours()
+    }
+    .crd()
 }
 
 /// What `kubectl get rebootschedules` shows: heading, type, path, meaning. A date that lies ahead is
 /// no age, so that the next one is text.
-const COLUMNS: [(&str, &str, &str, &str); 7] = [
+const COLUMNS: &[Column] = &[
     (
         "Next",
         "string",
@@ -75,23 +58,8 @@ const COLUMNS: [(&str, &str, &str, &str); 7] = [
         ".spec.reason",
         "Why the reboots are wanted",
     ),
-    (
-        "Age",
-        "date",
-        ".metadata.creationTimestamp",
-        "Since when there is one",
-    ),
+    AGE,
 ];
 
 /// Those that only `-o wide` shows.
-const WIDE: [&str; 1] = ["Reason"];
-
-fn columns() -> Vec<Value> {
-    let column = |(name, kind, path, meaning)| {
-        let priority = u8::from(WIDE.contains(&name));
-        json!({
-            "name": name, "type": kind, "jsonPath": path, "description": meaning, "priority": priority,
-        })
-    };
-    COLUMNS.into_iter().map(column).collect()
-}
+const WIDE: &[&str] = &["Reason"];

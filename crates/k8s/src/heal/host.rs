@@ -5,13 +5,13 @@ use dogwatch_api::annotation;
 use dogwatch_core::heal::{Escalated, HostRef};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot::Parsed;
-use kube::api::{ApiResource, DynamicObject, ListParams, PartialObjectMeta, Patch};
-use kube::core::GroupVersionKind;
+use kube::api::{ListParams, PartialObjectMeta, Patch};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
 use super::{HealClient, params};
 use crate::error::{Error, Kind, ask};
+use crate::host::HostObject;
 
 /// What the power controller obeys: a reboot without asking the machine first, for it does not
 /// answer. Once: the key has no suffix.
@@ -21,7 +21,7 @@ impl HealClient {
     /// The hosts that name this Node: hosts choose nodes, never the reverse, for a kubelet may write
     /// on its own Node. Or why they cannot be known.
     pub async fn hosts_of(&self, node: &NodeName) -> Result<Result<Vec<HostRef>, String>, Error> {
-        let hosts: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource());
+        let hosts: Api<HostObject> = Api::all(self.client.clone());
         match ask(hosts.list_metadata(&ListParams::default())).await {
             Ok(list) => Ok(Ok(list
                 .items
@@ -47,23 +47,17 @@ impl HealClient {
             "resourceVersion": host.resource_version,
             "annotations": { annotation::METAL3_REBOOT: HARD, annotation::ESCALATED: mark },
         }}));
-        let hosts: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), &host.namespace, &resource());
+        let hosts: Api<HostObject> = Api::namespaced(self.client.clone(), &host.namespace);
         ask(hosts.patch_metadata(&host.name, &params(), &body)).await?;
         Ok(())
     }
 }
 
-fn resource() -> ApiResource {
-    let kind = GroupVersionKind::gvk("metal3.io", "v1alpha1", "BareMetalHost");
-    ApiResource::from_gvk_with_plural(&kind, "baremetalhosts")
-}
-
-fn names(host: &PartialObjectMeta<DynamicObject>, node: &NodeName) -> bool {
+fn names(host: &PartialObjectMeta<HostObject>, node: &NodeName) -> bool {
     host.annotations().get(annotation::NODE).map(String::as_str) == Some(node.as_str())
 }
 
-fn host_ref(host: &PartialObjectMeta<DynamicObject>) -> Option<HostRef> {
+fn host_ref(host: &PartialObjectMeta<HostObject>) -> Option<HostRef> {
     let annotations = host.annotations();
     let mark = annotations.get(annotation::ESCALATED).map(String::as_str);
     Some(HostRef {

@@ -1,6 +1,5 @@
 //! A host as it came, with a `spec` and a `status` of any form.
 
-use dogwatch_api::bare_metal_host::{API_VERSION, GROUP, KIND, PLURAL, VERSION};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,23 +19,8 @@ pub struct HostObject {
     pub status: Value,
 }
 
-impl k8s_openapi::Resource for HostObject {
-    const API_VERSION: &'static str = API_VERSION;
-    const GROUP: &'static str = GROUP;
-    const KIND: &'static str = KIND;
-    const VERSION: &'static str = VERSION;
-    const URL_PATH_SEGMENT: &'static str = PLURAL;
-    type Scope = k8s_openapi::NamespaceResourceScope;
-}
-
-impl k8s_openapi::Metadata for HostObject {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+dogwatch_api::is_sent_for!(
+    HostObject,
+    dogwatch_api::bare_metal_host,
+    NamespaceResourceScope
+);

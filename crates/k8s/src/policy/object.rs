@@ -1,6 +1,5 @@
 //! A policy as it came, with a `spec` of any form.
 
-use dogwatch_api::reboot_policy::RebootPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,4 +19,8 @@ pub struct PolicyObject {
     pub status: Value,
 }
 
-crate::kind::is_sent_for!(PolicyObject, RebootPolicy);
+dogwatch_api::is_sent_for!(
+    PolicyObject,
+    dogwatch_api::reboot_policy,
+    ClusterResourceScope
+);

@@ -1,5 +1,6 @@
 //! The kinds that are watched, and which of their versions a cluster serves.
 
+use dogwatch_api::power_remediation;
 use dogwatch_core::remedy::MachineApi;
 use kube::Client;
 use kube::api::ApiResource;
@@ -48,11 +49,11 @@ pub(super) const METAL3_MACHINE: Kind = Kind {
 
 /// Our requests.
 pub(super) const POWER_REMEDIATION: Kind = Kind {
-    group: "dogwatch.dev",
-    versions: &["v1alpha1"],
-    singular: "PowerRemediation",
-    plural: "powerremediations",
-    full_name: "powerremediations.dogwatch.dev",
+    group: power_remediation::GROUP,
+    versions: &[power_remediation::VERSION],
+    singular: power_remediation::KIND,
+    plural: power_remediation::PLURAL,
+    full_name: power_remediation::CRD_NAME,
 };
 
 impl Kind {

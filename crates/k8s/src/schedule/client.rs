@@ -11,8 +11,7 @@ use dogwatch_core::schedule::{
     Ask, Kind, Object, Plan, Schedule, ScheduleName, Status, TargetsSeen,
 };
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
-use kube::core::GroupVersionKind;
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -20,6 +19,7 @@ use super::status::body;
 use super::{ScheduleObject, convert};
 use crate::error::{self, Error, ask};
 use crate::event::{Name, Said};
+use crate::host::HostObject;
 
 /// Asks with this client, for a Dogwatch that lives in one namespace.
 #[derive(Clone)]
@@ -157,10 +157,8 @@ impl ScheduleClient {
         Api::all(self.client.clone())
     }
 
-    fn hosts(&self, namespace: &str) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk("metal3.io", "v1alpha1", "BareMetalHost");
-        let resource = ApiResource::from_gvk_with_plural(&kind, "baremetalhosts");
-        Api::namespaced_with(self.client.clone(), namespace, &resource)
+    fn hosts(&self, namespace: &str) -> Api<HostObject> {
+        Api::namespaced(self.client.clone(), namespace)
     }
 }
 

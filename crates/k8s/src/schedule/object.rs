@@ -1,6 +1,5 @@
 //! A schedule as it came, with a `spec` of any form.
 
-use dogwatch_api::reboot_schedule::RebootSchedule;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,4 +19,8 @@ pub struct ScheduleObject {
     pub status: Value,
 }
 
-crate::kind::is_sent_for!(ScheduleObject, RebootSchedule);
+dogwatch_api::is_sent_for!(
+    ScheduleObject,
+    dogwatch_api::reboot_schedule,
+    NamespaceResourceScope
+);

@@ -6,26 +6,17 @@ mod status;
 
 use serde_json::{Value, json};
 
-use crate::schema_words::object;
+use super::{API_VERSION, KIND};
+use crate::definition;
 
 /// The schema of the whole object.
 pub(super) fn root() -> Value {
-    object(
+    definition::root(
         "A physical machine, as metal3 describes it, and its power.",
+        (API_VERSION, KIND),
         &["spec"],
-        [
-            (
-                "apiVersion",
-                json!({ "type": "string", "description": "metal3.io/v1alpha1" }),
-            ),
-            (
-                "kind",
-                json!({ "type": "string", "description": "BareMetalHost" }),
-            ),
-            ("metadata", json!({ "type": "object" })),
-            ("spec", spec::spec()),
-            ("status", status::status()),
-        ],
+        spec::spec(),
+        status::status(),
     )
 }
 

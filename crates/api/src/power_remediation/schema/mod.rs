@@ -3,27 +3,20 @@
 pub(crate) mod spec;
 pub(crate) mod status;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::KIND;
-use crate::schema_words::object;
+use super::{API_VERSION, KIND};
+use crate::definition;
 
 /// The schema of the whole object.
 pub(super) fn root() -> Value {
-    object(
+    definition::root(
         "A machine has failed: its host is held off until that is proved, its Node released, and it comes \
          back. Made by a health check, of a PowerRemediationTemplate; deleting it calls it off. \
          https://dogwatch.dev/remediation",
+        (API_VERSION, KIND),
         &[],
-        [
-            (
-                "apiVersion",
-                json!({ "type": "string", "description": "dogwatch.dev/v1alpha1" }),
-            ),
-            ("kind", json!({ "type": "string", "description": KIND })),
-            ("metadata", json!({ "type": "object" })),
-            ("spec", spec::spec(spec::Of::Request)),
-            ("status", status::status()),
-        ],
+        spec::spec(spec::Of::Request),
+        status::status(),
     )
 }

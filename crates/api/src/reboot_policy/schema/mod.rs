@@ -13,34 +13,24 @@ pub(crate) mod window;
 use serde_json::{Value, json};
 
 use super::name::{LONGEST, NAME_RULE};
+use super::{API_VERSION, KIND};
+use crate::definition;
 use crate::schema_words as words;
-use words::{object, ruled};
+use words::ruled;
 
 /// The schema of the whole object.
 pub(super) fn root() -> Value {
-    let name = json!({ "type": "string", "maxLength": LONGEST });
-    let whole = object(
+    let mut whole = definition::root(
         "What rules the planned reboots of the nodes that it selects. Its name is the name of their \
          group: of the lock they share, and of their budget. Where it is silent, the coordinator's \
          flags rule. https://dogwatch.dev/reboot-policy",
+        (API_VERSION, KIND),
         &["spec"],
-        [
-            (
-                "apiVersion",
-                json!({ "type": "string", "description": "dogwatch.dev/v1alpha1" }),
-            ),
-            (
-                "kind",
-                json!({ "type": "string", "description": "RebootPolicy" }),
-            ),
-            (
-                "metadata",
-                json!({ "type": "object", "properties": { "name": name } }),
-            ),
-            ("spec", spec::spec()),
-            ("status", status::status()),
-        ],
+        spec::spec(),
+        status::status(),
     );
+    let name = json!({ "type": "string", "maxLength": LONGEST });
+    whole["properties"]["metadata"]["properties"] = json!({ "name": name });
     ruled(
         whole,
         [

@@ -3,28 +3,19 @@
 mod spec;
 mod status;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::schema_words::object;
+use super::{API_VERSION, KIND};
+use crate::definition;
 
 /// The schema of the whole object.
 pub(super) fn root() -> Value {
-    object(
+    definition::root(
         "Reboots at an appointed time, once or again and again: of nodes (only in Dogwatch's own \
          namespace), and of hosts in its namespace. https://dogwatch.dev/schedules",
+        (API_VERSION, KIND),
         &["spec"],
-        [
-            (
-                "apiVersion",
-                json!({ "type": "string", "description": "dogwatch.dev/v1alpha1" }),
-            ),
-            (
-                "kind",
-                json!({ "type": "string", "description": "RebootSchedule" }),
-            ),
-            ("metadata", json!({ "type": "object" })),
-            ("spec", spec::spec()),
-            ("status", status::status()),
-        ],
+        spec::spec(),
+        status::status(),
     )
 }
