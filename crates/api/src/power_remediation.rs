@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 use crate::kind::{api_version, kind, placed};
+
 mod crd;
 mod phase;
 pub(crate) mod schema;

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::{Deserialize, Serialize};
 
 use crate::kind::{api_version, kind};
+
 use crate::power_remediation::PowerRemediationSpec;
 
 mod crd;

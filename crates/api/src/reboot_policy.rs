@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 use crate::kind::{api_version, kind};
+
 mod crd;
 mod name;
 pub(crate) mod schema;

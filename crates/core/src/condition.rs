@@ -98,7 +98,7 @@ pub fn to_write(standing: &[Condition], wanted: &[Observation], now: Now) -> Vec
             let there = standing.iter().find(|c| c.kind == observation.kind);
             needs_write(there, observation, now).then(|| Write {
                 observation: observation.clone(),
-                last_transition: transition(there, observation, now),
+                last_transition: since(standing, observation, now.wall),
             })
         })
         .collect()
@@ -142,11 +142,12 @@ fn pause(there: &Condition, wanted: &Observation) -> Option<Duration> {
     wanted.heartbeat.then_some(HEARTBEAT_EVERY)
 }
 
-fn transition(there: Option<&Condition>, wanted: &Observation, now: Now) -> Timestamp {
-    there
-        .filter(|there| there.status == wanted.status.as_str())
-        .and_then(|there| there.last_transition)
-        .unwrap_or(now.wall)
+/// Since when the status is what is `wanted`: that time moves only when the status does.
+pub fn since(standing: &[Condition], wanted: &Observation, now: Timestamp) -> Timestamp {
+    let is_same =
+        |there: &&Condition| there.kind == wanted.kind && there.status == wanted.status.as_str();
+    let there = standing.iter().find(is_same);
+    there.and_then(|there| there.last_transition).unwrap_or(now)
 }
 
 #[cfg(test)]

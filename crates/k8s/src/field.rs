@@ -24,3 +24,13 @@ pub(crate) fn last_status_write(metadata: &ObjectMeta, manager: &str) -> Option<
         .map(|time| time.0)
         .max()
 }
+
+/// A merge patch keeps what it does not name: fields that are left out when they are empty are named, so
+/// that an older value goes.
+pub(crate) fn name_absent(object: &mut Value, fields: &[&str]) {
+    for field in fields {
+        if object.get(field).is_none() {
+            object[*field] = Value::Null;
+        }
+    }
+}

@@ -12,11 +12,12 @@ use dogwatch_core::leader::{CALL_WITHIN, LEASE as LENGTH, LeaderLease, Sight, Wr
 use futures::stream::{BoxStream, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{ObjectMeta, Patch, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Kind};
+use crate::manager::patched_by;
 use crate::watch::{Event, Full, Selection, watch};
 
 /// How the controller names itself as a field manager.
@@ -88,10 +89,7 @@ impl LeaderClient {
     }
 
     async fn patch(&self, body: Value) -> Result<Lease, Error> {
-        let params = PatchParams {
-            field_manager: Some(MANAGER.into()),
-            ..PatchParams::default()
-        };
+        let params = patched_by(MANAGER);
         soon(self.leases.patch(LEASE, &params, &Patch::Merge(body))).await
     }
 

@@ -9,6 +9,7 @@
 
 pub mod access;
 pub mod cluster;
+mod condition;
 pub mod connect;
 pub mod drain;
 pub mod error;
@@ -21,6 +22,7 @@ pub mod host;
 pub mod kured;
 pub mod leader;
 pub mod lock;
+mod manager;
 pub mod node;
 mod paged;
 pub mod policy;

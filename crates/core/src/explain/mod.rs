@@ -12,6 +12,7 @@
 mod advice;
 mod budget;
 mod chain;
+mod controller;
 mod deadline;
 mod explanation;
 mod fleet;
@@ -31,13 +32,13 @@ mod words;
 
 pub use budget::BudgetLine;
 pub use chain::explain;
+pub use controller::ControllerSeen;
 pub use deadline::{DRAIN_TIMEOUT, GATE_TIMEOUT, REBOOT_TIMEOUT};
 pub use explanation::{Explanation, Line, Topic};
 pub use fleet::{CoordinatorSeen, Fleet, LeaseRow, View, said};
 pub use host::{
-    Asked, ControllerSeen, HostExplanation, HostRow, HostView, POWER_AS_WANTED,
-    POWER_CONTROL_READY, Wanted, asked, explain_host, host_condition, host_row, host_rows,
-    next_step, place, wanted,
+    Asked, HostExplanation, HostRow, HostView, POWER_AS_WANTED, POWER_CONTROL_READY, Wanted, asked,
+    explain_host, host_condition, host_row, host_rows, next_step, place, wanted,
 };
 pub use pods::OnNode;
 pub use policies::{PolicyRow, WindowRow};

@@ -53,6 +53,14 @@ pub fn due(time: Timestamp, now: Now) -> String {
     }
 }
 
+/// How long ago, or that it lies ahead: another machine's clock wrote it.
+pub(super) fn ago(at: Timestamp, now: Now) -> String {
+    if at > now.wall {
+        return due(at, now);
+    }
+    format!("{} ago", age(now.since(at)))
+}
+
 /// `1st`, `2nd`, `11th`.
 pub(super) fn ordinal(number: usize) -> String {
     let suffix = match (number % 100, number % 10) {

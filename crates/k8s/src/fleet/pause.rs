@@ -3,13 +3,14 @@
 use dogwatch_api::label;
 use dogwatch_api::reboot_policy::{Paused, RebootPolicy, RebootPolicySpec};
 use dogwatch_core::selector::LabelSelector;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, Patch, Preconditions};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
 use super::FleetClient;
 use super::request::{MANAGER, TRIES};
 use crate::error::{Error, Kind, ask};
+use crate::manager::{made_by, patched_by};
 use crate::policy::{PolicyObject, objects};
 
 /// What to do with one policy's pause.
@@ -76,10 +77,7 @@ impl FleetClient {
         let mut policy = RebootPolicy::new(name, spec);
         let made = (label::MADE_BY.to_owned(), label::MADE_BY_PAUSE.to_owned());
         policy.metadata.labels = Some([made].into());
-        let params = PostParams {
-            field_manager: Some(MANAGER.into()),
-            ..PostParams::default()
-        };
+        let params = made_by(MANAGER);
         let api: Api<RebootPolicy> = Api::all(self.client.clone());
         ask(api.create(&params, &policy)).await?;
         Ok(())
@@ -107,10 +105,7 @@ impl FleetClient {
             "metadata": { "uid": seen.uid(), "resourceVersion": seen.resource_version() },
             "spec": { "paused": paused },
         });
-        let params = PatchParams {
-            field_manager: Some(MANAGER.into()),
-            ..PatchParams::default()
-        };
+        let params = patched_by(MANAGER);
         let policies = self.policies();
         ask(policies.patch_metadata(&name, &params, &Patch::Merge(&body))).await?;
         Ok(())

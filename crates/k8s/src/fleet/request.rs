@@ -5,11 +5,12 @@ use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot::Request;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use serde_json::{Value, json};
 
 use super::FleetClient;
 use crate::error::{Error, Kind, ask};
+use crate::manager::patched_by;
 use crate::node::get_node;
 
 /// How a person's tool names itself as a field manager.
@@ -75,10 +76,7 @@ impl FleetClient {
             "resourceVersion": seen.resource_version(),
             "annotations": annotations,
         }});
-        let params = PatchParams {
-            field_manager: Some(MANAGER.into()),
-            ..PatchParams::default()
-        };
+        let params = patched_by(MANAGER);
         let nodes = self.nodes();
         ask(nodes.patch_metadata(&seen.name_any(), &params, &Patch::Merge(&body))).await?;
         Ok(())

@@ -6,12 +6,13 @@ use dogwatch_core::handshake::{MARK, NodeLease, lease_name};
 use dogwatch_core::name::NodeName;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{DeleteParams, ListParams, Patch, PostParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, Patch, Preconditions};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::params;
+use super::{MANAGER, params};
 use crate::error::{Error, ask};
+use crate::manager::made_by;
 
 /// medik8s takes a Lease that was renewed in the future for invalid: so that a clock a little behind
 /// ours believes it, it is renewed a little in the past.
@@ -45,10 +46,7 @@ pub(super) async fn take(
         return Ok(());
     }
     let lease: Lease = serde_json::from_value(body).expect("the JSON below is a Lease");
-    let params = PostParams {
-        field_manager: params().field_manager,
-        ..PostParams::default()
-    };
+    let params = made_by(MANAGER);
     ask(leases.create(&params, &lease)).await?;
     Ok(())
 }

@@ -21,6 +21,7 @@ use kube::api::PatchParams;
 use kube::{Api, Client};
 
 use crate::error::{Error, Kind, ask};
+use crate::manager::patched_by;
 
 /// Where medik8s keeps its Leases, unless it is told otherwise. Source: medik8s.
 pub const LEASE_NAMESPACE: &str = "medik8s-leases";
@@ -126,8 +127,5 @@ impl Marks {
 }
 
 fn params() -> PatchParams {
-    PatchParams {
-        field_manager: Some(MANAGER.into()),
-        ..PatchParams::default()
-    }
+    patched_by(MANAGER)
 }

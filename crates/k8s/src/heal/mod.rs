@@ -30,6 +30,7 @@ pub use event::About;
 use crate::error::{Error, Kind, ask};
 use crate::fleet::lease_row;
 use crate::lock::{BidOutcome, Leaving, LockClient, ReleaseOutcome, api_lock};
+use crate::manager::patched_by;
 use crate::node::{get_node, merge_patch, node_seen, patch_conditions, shut_gates};
 
 /// The healer's hand.
@@ -228,10 +229,7 @@ impl HealClient {
 }
 
 fn params() -> PatchParams {
-    PatchParams {
-        field_manager: Some(CONTROLLER.into()),
-        ..PatchParams::default()
-    }
+    patched_by(CONTROLLER)
 }
 
 fn seen(node: &Node) -> Result<NodeSeen, Error> {

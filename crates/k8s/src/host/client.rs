@@ -16,6 +16,7 @@ use super::secret::{self, Secret, SecretTrouble};
 use super::write::{self, WriteError};
 use crate::error::{Error, ask};
 use crate::event::{Name, Said};
+use crate::manager::patched_by;
 
 /// A hand on the hosts.
 #[derive(Clone)]
@@ -150,8 +151,5 @@ fn episode(host: &Host) -> String {
 }
 
 fn params() -> PatchParams {
-    PatchParams {
-        field_manager: Some(CONTROLLER.into()),
-        ..PatchParams::default()
-    }
+    patched_by(CONTROLLER)
 }

@@ -1,19 +1,21 @@
 //! `status`: read from an object, and as it is written.
 
 use dogwatch_api::CONTROLLER;
-use dogwatch_core::condition::Condition;
 use dogwatch_core::duration;
 use dogwatch_core::power::{Command, Done, End, HostStatus, Intention, PowerStatus, State};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::object::HostObject;
+use crate::condition;
 use crate::field::{last_status_write, text, time};
 
 /// What stands there. A part that cannot be read never makes the host look safer than it is.
 pub(super) fn read(object: &HostObject) -> HostStatus {
     let status = &object.status;
     let provisioning = &status["provisioning"];
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let last_write = last_status_write(&object.metadata, CONTROLLER);
     let state = text(&provisioning["state"]);
     let operational = text(&status["operationalStatus"]);
     HostStatus {
@@ -23,10 +25,9 @@ pub(super) fn read(object: &HostObject) -> HostStatus {
         last_powered_on: ordering_time(&provisioning["lastPoweredOn"]),
         pending_reboot_since: ordering_time(&provisioning["pendingRebootSince"]),
         power: power(&status["power"]),
-        conditions: conditions(
-            &status["conditions"],
-            last_status_write(&object.metadata, CONTROLLER),
-        ),
+        conditions: conditions
+            .map(|it| condition::read(it, last_write))
+            .collect(),
     }
 }
 
@@ -163,19 +164,6 @@ fn done(done: &Value) -> Option<Done> {
         took: duration::parse(done["took"].as_str()?).ok()?,
         attempts: number(&done["attempts"]),
     })
-}
-
-fn conditions(conditions: &Value, last_write: Option<Timestamp>) -> Vec<Condition> {
-    let all = conditions.as_array().into_iter().flatten();
-    all.map(|condition| Condition {
-        kind: text(&condition["type"]),
-        status: text(&condition["status"]),
-        reason: text(&condition["reason"]),
-        message: text(&condition["message"]),
-        last_transition: time(&condition["lastTransitionTime"]),
-        last_heartbeat: last_write,
-    })
-    .collect()
 }
 
 /// A time that orders a reboot. One that cannot be read leaves no room for a later one, which is said,

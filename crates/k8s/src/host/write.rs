@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::object::HostObject;
 use super::status;
+use crate::condition::stands;
 use crate::error::{Error, Kind};
 use crate::node::seconds;
 
@@ -184,20 +185,13 @@ pub(super) fn dropped(
         ("power.history", power.history != wanted.power.history),
         (
             "conditions",
-            !conditions.iter().all(|write| stands(there, write)),
+            !conditions
+                .iter()
+                .all(|write| stands(&there.conditions, write)),
         ),
     ];
     let dropped = differs.into_iter().filter(|(_, differs)| *differs);
     dropped.map(|(name, _)| name).collect()
-}
-
-fn stands(status: &HostStatus, write: &Write) -> bool {
-    let wanted = &write.observation;
-    status.conditions.iter().any(|there| {
-        there.kind == wanted.kind
-            && there.status == wanted.status.as_str()
-            && there.reason == wanted.reason
-    })
 }
 
 /// What is written has microseconds, whatever was decided.

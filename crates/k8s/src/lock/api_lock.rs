@@ -5,11 +5,12 @@ use dogwatch_core::lock::api_lock::{ApiNode, NodeWrite};
 use dogwatch_core::name::{BadName, NodeName};
 use dogwatch_core::reboot::Parsed;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, ask};
+use crate::manager::patched_by;
 use crate::node::cordon;
 use crate::node::node_seen;
 
@@ -46,10 +47,7 @@ pub fn seen(node: &Node) -> Result<ApiNode, BadName> {
 /// Whatever the API server says, and no answer: then it may land yet.
 pub async fn write(client: &Client, node: &ApiNode, write: &NodeWrite) -> Result<(), Error> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let params = PatchParams {
-        field_manager: Some(CONTROLLER.into()),
-        ..PatchParams::default()
-    };
+    let params = patched_by(CONTROLLER);
     let body = Patch::Merge(body(&node.seen.uid, write));
     ask(nodes.patch_metadata(node.seen.name.as_str(), &params, &body))
         .await

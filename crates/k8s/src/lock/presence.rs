@@ -12,14 +12,13 @@ use dogwatch_core::name::GroupName;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::{
-    DeleteParams, ListParams, ObjectMeta, PartialObjectMeta, Patch, PatchParams, PostParams,
-};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, PartialObjectMeta, Patch};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::error::{Error, Kind, ask};
+use crate::manager::{made_by, patched_by};
 
 /// Says of itself how long after its last renewal it should be missed, in seconds. Whoever acts on
 /// it goes by what it saw itself, not by these times.
@@ -72,10 +71,7 @@ impl Presence {
             },
             "spec": { "renewTime": MicroTime(now) },
         });
-        let params = PatchParams {
-            field_manager: Some(CONTROLLER.into()),
-            ..PatchParams::default()
-        };
+        let params = patched_by(CONTROLLER);
         let patched = ask(self.leases.patch(&name, &params, &Patch::Merge(&body))).await;
         match patched {
             Ok(_) => Ok(()),
@@ -121,10 +117,7 @@ impl Presence {
                 ..LeaseSpec::default()
             }),
         };
-        let params = PostParams {
-            field_manager: Some(CONTROLLER.into()),
-            ..PostParams::default()
-        };
+        let params = made_by(CONTROLLER);
         ask(self.leases.create(&params, &lease)).await.map(|_| ())
     }
 }

@@ -20,6 +20,7 @@ use super::count;
 use super::lease::{self, Incarnation};
 use crate::cluster::LeaseObject;
 use crate::error::{Error, Kind, ask};
+use crate::manager::patched_by;
 
 /// How often one call tries again because the Lease was written meanwhile.
 const TRIES: u32 = 5;
@@ -281,10 +282,7 @@ impl RemedyLease {
     }
 
     async fn write_free(&self, lease: Incarnation<'_>) -> Result<(), Error> {
-        let params = PatchParams {
-            field_manager: Some(lease_name::REMEDY_HOLDER.into()),
-            ..PatchParams::default()
-        };
+        let params = patched_by(lease_name::REMEDY_HOLDER);
         let body = Patch::Merge(lease::free_body(lease, &[], 0));
         ask(self.leases.patch(lease.name, &params, &body)).await?;
         Ok(())

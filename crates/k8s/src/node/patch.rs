@@ -5,13 +5,14 @@ use dogwatch_core::Now;
 use dogwatch_core::condition::Write;
 use dogwatch_core::reboot::{NodePatch, NodeSeen, RecordChange};
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use kube::{Api, Client};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::Error;
 use crate::error::ask;
+use crate::manager::patched_by;
 
 /// Sends one conditional patch of a Node: everything or nothing. A Node that has changed since, or
 /// is another one of the same name, is answered 409.
@@ -21,10 +22,7 @@ pub async fn patch_node(
     patch: &NodePatch,
 ) -> Result<Node, Error> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let params = PatchParams {
-        field_manager: Some(COORDINATOR.into()),
-        ..PatchParams::default()
-    };
+    let params = patched_by(COORDINATOR);
     let body = Patch::Merge(merge_patch(node, patch));
     ask(nodes.patch(node.name.as_str(), &params, &body)).await
 }
@@ -37,10 +35,7 @@ pub async fn patch_conditions(
     now: Now,
 ) -> Result<Node, Error> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let params = PatchParams {
-        field_manager: Some(COORDINATOR.into()),
-        ..PatchParams::default()
-    };
+    let params = patched_by(COORDINATOR);
     let conditions: Vec<Value> = writes.iter().map(|write| condition(write, now)).collect();
     let body = Patch::Strategic(json!({
         "metadata": { "uid": node.uid },

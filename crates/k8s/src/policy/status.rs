@@ -4,17 +4,20 @@ use dogwatch_api::CONTROLLER;
 use dogwatch_api::reboot_policy::{
     Conflict, OutNode, RebootPolicyStatus, STATUS_LIST_LIMIT, WaitingNode,
 };
-use dogwatch_core::condition::Observation;
+use dogwatch_core::condition::{Observation, since};
 use dogwatch_core::policy::{Lost, Out, Policy, PolicyStatus, Waiting};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::api::{Patch, PatchParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::Patch;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::PolicyObject;
 use crate::cluster::PolicyStanding;
+use crate::condition;
 use crate::error::{Error, ask};
+use crate::field::name_absent;
+use crate::manager::patched_by;
 
 /// What a status leaves out when it is empty; a merge patch has to say so.
 const OPTIONAL: [&str; 5] = [
@@ -61,10 +64,7 @@ pub async fn write_status(
     status: &RebootPolicyStatus,
 ) -> Result<(), Error> {
     let policies: Api<PolicyObject> = Api::all(client.clone());
-    let params = PatchParams {
-        field_manager: Some(CONTROLLER.into()),
-        ..PatchParams::default()
-    };
+    let params = patched_by(CONTROLLER);
     let body = body(seen, status);
     ask(policies.patch_status(name, &params, &Patch::Merge(&body))).await?;
     Ok(())
@@ -105,34 +105,16 @@ fn conflict(lost: &Lost, policies: &[Policy]) -> Conflict {
 }
 
 fn conditions(wanted: &[Observation], standing: &PolicyStanding, now: Timestamp) -> Vec<Condition> {
-    let there = standing.status.iter().flat_map(|status| &status.conditions);
-    let condition = |wanted: &Observation| {
-        let same = |there: &&Condition| {
-            there.type_ == wanted.kind && there.status == wanted.status.as_str()
-        };
-        // It moves only when the status does.
-        let since = there.clone().find(same);
-        Condition {
-            type_: wanted.kind.to_owned(),
-            status: wanted.status.as_str().to_owned(),
-            reason: wanted.reason.clone(),
-            message: wanted.message.clone(),
-            last_transition_time: since
-                .map_or(Time(now), |there| there.last_transition_time.clone()),
-            observed_generation: standing.generation,
-        }
-    };
-    wanted.iter().map(condition).collect()
+    let there = standing.status.iter().flat_map(|it| it.conditions.clone());
+    let there: Vec<_> = there.map(condition::seen).collect();
+    let written =
+        |wanted| condition::written(wanted, since(&there, wanted, now), standing.generation);
+    wanted.iter().map(written).collect()
 }
 
 fn body(seen: &PolicyStanding, status: &RebootPolicyStatus) -> Value {
     let mut status = serde_json::to_value(status).expect("numbers, texts and times serialise");
-    for key in OPTIONAL {
-        // A merge patch keeps what it does not name.
-        if status.get(key).is_none() {
-            status[key] = Value::Null;
-        }
-    }
+    name_absent(&mut status, &OPTIONAL);
     json!({
         "metadata": { "uid": seen.uid, "resourceVersion": seen.resource_version },
         "status": status,

@@ -14,6 +14,7 @@ use super::kind::{Kind, POWER_REMEDIATION};
 use super::write::{Right, WriteError};
 use crate::error::{Error, Kind as Meaning, ask};
 use crate::host::HostObject;
+use crate::manager::patched_by;
 
 /// The remediator's hand. Clones are the same.
 #[derive(Clone)]
@@ -100,10 +101,7 @@ impl RemedyClient {
 }
 
 pub(super) fn params() -> PatchParams {
-    PatchParams {
-        field_manager: Some(CONTROLLER.into()),
-        ..PatchParams::default()
-    }
+    patched_by(CONTROLLER)
 }
 
 /// What a patch of an object as it was seen relies on.

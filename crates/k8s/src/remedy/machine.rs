@@ -9,7 +9,8 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use crate::field::{last_status_write, text, time};
+use crate::condition;
+use crate::field::{last_status_write, text};
 
 /// On a Machine of Cluster API that is one of the control plane's; its value says nothing.
 const CONTROL_PLANE: &str = "cluster.x-k8s.io/control-plane";
@@ -93,13 +94,5 @@ fn conditions(object: &DynamicObject) -> Vec<Condition> {
         kind.is_some_and(|kind| [REMEDIATION, OWNER_REMEDIATED].contains(&kind))
     });
     let last_write = last_status_write(&object.metadata, CONTROLLER);
-    ours.map(|condition| Condition {
-        kind: text(&condition["type"]),
-        status: text(&condition["status"]),
-        reason: text(&condition["reason"]),
-        message: text(&condition["message"]),
-        last_transition: time(&condition["lastTransitionTime"]),
-        last_heartbeat: last_write,
-    })
-    .collect()
+    ours.map(|it| condition::read(it, last_write)).collect()
 }

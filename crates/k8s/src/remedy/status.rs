@@ -1,12 +1,15 @@
 //! `status` of a request: read from an object, and as it is written.
 
 use dogwatch_api::power_remediation::{self as api, PowerRemediationStatus};
-use dogwatch_core::condition::{Condition, Write};
+use dogwatch_core::condition::Write;
 use dogwatch_core::power::HostName;
 use dogwatch_core::remedy::{Attempt, PowerRequest, ProofNote, RequestStatus, Stamp, Step};
 use jiff::{Timestamp, Unit};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{self as meta, Time};
 use serde_json::{Value, json};
+
+use crate::condition;
+use crate::field::name_absent;
 
 /// What a status leaves out when it is empty; a merge patch has to say so, or an older one would stay.
 const OPTIONAL: [&str; 11] = [
@@ -61,7 +64,7 @@ pub(super) fn read(value: &Value) -> Result<RequestStatus, String> {
         tainted_at: status.tainted_at,
         proof: status.off_proof.map(proof),
         timeline: status.timeline.iter().filter_map(stamp).collect(),
-        conditions: status.conditions.into_iter().map(condition).collect(),
+        conditions: status.conditions.into_iter().map(condition::seen).collect(),
     })
 }
 
@@ -91,17 +94,6 @@ fn stamp(entry: &api::TimelineEntry) -> Option<Stamp> {
     Some(Stamp { step, at: entry.at })
 }
 
-fn condition(condition: meta::Condition) -> Condition {
-    Condition {
-        kind: condition.type_,
-        status: condition.status,
-        reason: condition.reason,
-        message: condition.message,
-        last_transition: Some(condition.last_transition_time.0),
-        last_heartbeat: None,
-    }
-}
-
 /// The patch that makes it so, on the version that was seen. Conditions that are not written stay.
 pub(super) fn patch(request: &PowerRequest, status: &RequestStatus, writes: &[Write]) -> Value {
     let conditions = conditions(request, writes);
@@ -117,14 +109,6 @@ pub(super) fn patch(request: &PowerRequest, status: &RequestStatus, writes: &[Wr
         "metadata": { "uid": request.uid, "resourceVersion": request.resource_version },
         "status": body,
     })
-}
-
-fn name_absent(object: &mut Value, fields: &[&str]) {
-    for field in fields {
-        if object.get(field).is_none() {
-            object[*field] = Value::Null;
-        }
-    }
 }
 
 fn written(status: &RequestStatus, conditions: Vec<meta::Condition>) -> PowerRemediationStatus {
@@ -209,14 +193,10 @@ fn conditions(request: &PowerRequest, writes: &[Write]) -> Vec<meta::Condition> 
         last_transition_time: Time(it.last_transition.unwrap_or(Timestamp::UNIX_EPOCH)),
         observed_generation: None,
     });
-    let new = writes.iter().map(|write| meta::Condition {
-        type_: write.observation.kind.to_owned(),
-        status: write.observation.status.as_str().to_owned(),
-        reason: write.observation.reason.clone(),
-        message: write.observation.message.clone(),
-        last_transition_time: Time(write.last_transition),
-        observed_generation: Some(request.generation),
-    });
+    let generation = Some(request.generation);
+    let new = writes
+        .iter()
+        .map(|it| condition::written(&it.observation, it.last_transition, generation));
     kept.chain(new).collect()
 }
 
@@ -229,14 +209,7 @@ pub(super) fn dropped(
     let wanted = written(status, Vec::new());
     let wanted = serde_json::to_value(wanted).expect("numbers, texts and times serialise");
     let wanted = read(&wanted).unwrap_or_default();
-    let stands = |write: &Write| {
-        let wanted = &write.observation;
-        answer.conditions.iter().any(|there| {
-            there.kind == wanted.kind
-                && there.status == wanted.status.as_str()
-                && there.reason == wanted.reason
-        })
-    };
+    let stands = |write: &Write| condition::stands(&answer.conditions, write);
     let differs = [
         ("startedAt", answer.started_at != wanted.started_at),
         ("endedAt", answer.ended_at != wanted.ended_at),

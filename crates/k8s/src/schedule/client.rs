@@ -20,6 +20,7 @@ use super::{ScheduleObject, convert};
 use crate::error::{self, Error, ask};
 use crate::event::{Name, Said};
 use crate::host::HostObject;
+use crate::manager::patched_by;
 
 /// Asks with this client, for a Dogwatch that lives in one namespace.
 #[derive(Clone)]
@@ -163,10 +164,7 @@ impl ScheduleClient {
 }
 
 fn params() -> PatchParams {
-    PatchParams {
-        field_manager: Some(CONTROLLER.into()),
-        ..PatchParams::default()
-    }
+    patched_by(CONTROLLER)
 }
 
 /// The request and the mark.

@@ -1,13 +1,15 @@
 //! The status of a schedule: written by the controller that leads.
 
 use dogwatch_api::reboot_schedule::{self as api, Occurrence, RebootScheduleStatus};
-use dogwatch_core::condition::{self, Observation};
+use dogwatch_core::condition::{Observation, since};
 use dogwatch_core::schedule::{
     Current, Kind, Outcome, Record, Schedule, Status, TargetEnd, TargetResult,
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
+
+use crate::condition;
+use crate::field::name_absent;
 
 /// What a status leaves out when it is empty; a merge patch has to say so.
 const OPTIONAL: [&str; 6] = [
@@ -31,7 +33,7 @@ pub(super) fn status_of(value: &Value) -> Status {
             begun: current.begun,
         }),
         history: status.history.into_iter().map(record).collect(),
-        conditions: status.conditions.into_iter().map(standing).collect(),
+        conditions: status.conditions.into_iter().map(condition::seen).collect(),
     }
 }
 
@@ -58,17 +60,6 @@ fn target(end: api::TargetEnd) -> TargetEnd {
     }
 }
 
-fn standing(condition: Condition) -> condition::Condition {
-    condition::Condition {
-        kind: condition.type_,
-        status: condition.status,
-        reason: condition.reason,
-        message: condition.message,
-        last_transition: Some(condition.last_transition_time.0),
-        last_heartbeat: None,
-    }
-}
-
 /// The patch that makes it so, on the version that was seen.
 pub(super) fn body(
     seen: &Schedule,
@@ -87,16 +78,14 @@ pub(super) fn body(
         history: status.history.iter().map(occurrence).collect(),
         conditions: conditions
             .iter()
-            .map(|wanted| written(wanted, seen, now))
+            .map(|wanted| {
+                let since = since(&seen.status.conditions, wanted, now);
+                condition::written(wanted, since, seen.generation)
+            })
             .collect(),
     };
     let mut status = serde_json::to_value(wanted).expect("numbers, texts and times serialise");
-    for key in OPTIONAL {
-        // A merge patch keeps what it does not name.
-        if status.get(key).is_none() {
-            status[key] = Value::Null;
-        }
-    }
+    name_absent(&mut status, &OPTIONAL);
     json!({
         "metadata": { "uid": seen.uid, "resourceVersion": seen.resource_version },
         "status": status,
@@ -122,20 +111,5 @@ fn target_end(end: &TargetEnd) -> api::TargetEnd {
         name: end.name.clone(),
         result: end.result.as_str().to_owned(),
         message: end.message.clone(),
-    }
-}
-
-fn written(wanted: &Observation, seen: &Schedule, now: Timestamp) -> Condition {
-    // It moves only when the status does.
-    let mut there = seen.status.conditions.iter();
-    let same =
-        there.find(|there| there.kind == wanted.kind && there.status == wanted.status.as_str());
-    Condition {
-        type_: wanted.kind.to_owned(),
-        status: wanted.status.as_str().to_owned(),
-        reason: wanted.reason.clone(),
-        message: wanted.message.clone(),
-        last_transition_time: Time(same.and_then(|there| there.last_transition).unwrap_or(now)),
-        observed_generation: seen.generation,
     }
 }

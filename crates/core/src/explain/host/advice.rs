@@ -2,9 +2,8 @@
 
 use super::asked::asked;
 use super::foretold::{foretold, has_looked};
-use super::{ControllerSeen, HostView, POWER_AS_WANTED, POWER_CONTROL_READY, host_condition};
+use super::{HostView, POWER_AS_WANTED, POWER_CONTROL_READY, host_condition};
 use crate::Now;
-use crate::leader::LEASE;
 use crate::power::{Class, reason};
 
 /// What a person does about a reason of the power controller; `None` where nothing is to be done, or
@@ -49,7 +48,8 @@ pub(super) fn advice(view: &HostView, now: Now) -> Vec<String> {
         }
     }
     advice.extend(annotations(view));
-    advice.extend(controller(view, now));
+    let is_idle = !has_looked(view, now);
+    advice.extend(view.controller.advice(is_idle, "power", now));
     advice
 }
 
@@ -78,21 +78,4 @@ fn annotations(view: &HostView) -> Vec<String> {
         }
     }
     advice
-}
-
-/// Nothing happens by itself where nobody leads, or the one who leads does not look after power.
-fn controller(view: &HostView, now: Now) -> Option<String> {
-    let leads = match &view.controller {
-        ControllerSeen::Unknown => return None,
-        ControllerSeen::Nobody => false,
-        ControllerSeen::Leads { renewed, .. } => {
-            renewed.is_none_or(|at| now.since(at) <= LEASE * 2)
-        }
-    };
-    if !leads {
-        let text = "start the controller: dogwatch manifests | kubectl apply --server-side -f -";
-        return Some(text.into());
-    }
-    let text = "see that the controller runs with --components power";
-    (!has_looked(view, now)).then(|| text.into())
 }

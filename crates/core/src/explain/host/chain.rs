@@ -2,14 +2,13 @@
 
 use super::asked::{Asked, asked};
 use super::foretold::{foretold, summary};
-use super::lines::{ago, annotation, at_level, past};
+use super::lines::{annotation, at_level, past};
 use super::row::place;
 use super::{
-    ControllerSeen, HostExplanation, HostView, POWER_AS_WANTED, POWER_CONTROL_READY, advice,
-    host_condition,
+    HostExplanation, HostView, POWER_AS_WANTED, POWER_CONTROL_READY, advice, host_condition,
 };
 use crate::Now;
-use crate::explain::words::since;
+use crate::explain::words::{ago, since};
 use crate::explain::{Line, Topic};
 use crate::power::{End, Host, Intention, Owner, State};
 use crate::remedy::record_on;
@@ -251,14 +250,8 @@ impl Chain<'_> {
     }
 
     fn controller(&mut self) {
-        let text = match &self.view.controller {
-            ControllerSeen::Unknown => return,
-            ControllerSeen::Nobody => "no dogwatch controller leads".into(),
-            ControllerSeen::Leads { holder, renewed } => match renewed {
-                Some(at) => format!("{holder} leads, renewed {}", ago(*at, self.now)),
-                None => format!("{holder} leads"),
-            },
-        };
-        self.add(Topic::Controller, text);
+        if let Some(text) = self.view.controller.in_words(self.now) {
+            self.add(Topic::Controller, text);
+        }
     }
 }

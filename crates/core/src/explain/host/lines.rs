@@ -1,10 +1,7 @@
 //! Single lines of an explanation.
 
-use jiff::Timestamp;
-
 use super::asked::Asked;
-use crate::Now;
-use crate::explain::words::{age, due, moment};
+use crate::explain::words::{age, moment};
 use crate::power::{Done, Host};
 
 pub(super) fn annotation(host: &Host, asked: &Asked) -> String {
@@ -49,12 +46,4 @@ pub(super) fn past(done: &Done) -> String {
         done.outcome,
         age(done.took)
     )
-}
-
-/// How long ago, or that it lies ahead: another machine's clock wrote it.
-pub(super) fn ago(at: Timestamp, now: Now) -> String {
-    if at > now.wall {
-        return due(at, now);
-    }
-    format!("{} ago", age(now.since(at)))
 }

@@ -15,7 +15,6 @@ pub(super) mod testkit;
 #[cfg(test)]
 mod tests;
 
-use jiff::Timestamp;
 use serde::Serialize;
 
 pub use advice::next_step;
@@ -23,7 +22,7 @@ pub use asked::{Asked, Wanted, asked, wanted};
 pub use chain::explain_host;
 pub use row::{HostRow, host_row, host_rows, place};
 
-use super::Line;
+use super::{ControllerSeen, Line};
 use crate::condition::Condition;
 use crate::name::NodeName;
 use crate::power::{Host, HostName, Owner};
@@ -46,22 +45,6 @@ pub struct HostView {
     pub node: Option<NodeName>,
     /// Who leads the controllers.
     pub controller: ControllerSeen,
-}
-
-/// What the API shows of `dogwatch controller`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ControllerSeen {
-    /// It could not be looked at.
-    Unknown,
-    /// Nobody leads.
-    Nobody,
-    /// It leads, or did.
-    Leads {
-        /// Which process.
-        holder: String,
-        /// When it last said so, by its own clock.
-        renewed: Option<Timestamp>,
-    },
 }
 
 /// Why a host's power is as it is.

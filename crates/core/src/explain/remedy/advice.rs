@@ -3,8 +3,6 @@
 use super::RemedyView;
 use super::judged::Judged;
 use crate::Now;
-use crate::explain::ControllerSeen;
-use crate::leader::LEASE;
 use crate::power::HostName;
 use crate::remedy::{MachineApi, Subject, reason};
 
@@ -15,7 +13,9 @@ pub(super) fn advice(view: &RemedyView, judged: &Judged, now: Now) -> Vec<String
         let (reason, _) = judged.because();
         advice.extend(about(judged, reason));
         advice.extend(to_call_it_off(judged));
-        advice.extend(controller(view, judged, now));
+        let has_condition = !matches!(judged.case.subject, Subject::Host(_));
+        let is_idle = has_condition && judged.said().is_none();
+        advice.extend(view.controller.advice(is_idle, "power,remediation", now));
     }
     advice
 }
@@ -120,23 +120,4 @@ fn to_call_it_off(judged: &Judged) -> Option<String> {
         Subject::Host(_) => return None,
     };
     Some(format!("to call it off: {what}"))
-}
-
-/// Nothing happens by itself where nobody leads, or the one who leads does not look after remediation.
-fn controller(view: &RemedyView, judged: &Judged, now: Now) -> Option<String> {
-    let leads = match &view.controller {
-        ControllerSeen::Unknown => return None,
-        ControllerSeen::Nobody => false,
-        ControllerSeen::Leads { renewed, .. } => {
-            renewed.is_none_or(|at| now.since(at) <= LEASE * 2)
-        }
-    };
-    if !leads {
-        let text = "start the controller: dogwatch manifests | kubectl apply --server-side -f -";
-        return Some(text.to_owned());
-    }
-    let has_condition = !matches!(judged.case.subject, Subject::Host(_));
-    let is_silent = has_condition && judged.said().is_none();
-    let text = "see that the controller runs with --components power,remediation";
-    is_silent.then(|| text.to_owned())
 }

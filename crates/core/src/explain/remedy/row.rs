@@ -126,31 +126,35 @@ fn namespace(subject: &Subject, host: Option<&Host>) -> Option<String> {
     }
 }
 
+/// What stands wrong on objects: it follows from them alone, and stays until somebody changes them.
+pub(super) const WRONG_ON_OBJECTS: [&str; 12] = [
+    reason::NO_HOST,
+    reason::HOST_NOT_FOUND,
+    reason::BAD_HOST_LINK,
+    reason::HOST_OF_ANOTHER,
+    reason::HOST_SHARED,
+    reason::NODE_OF_A_MACHINE,
+    reason::NODE_SHARED,
+    reason::NO_NODE,
+    reason::HOST_NOT_PROVISIONED,
+    reason::PAUSED,
+    reason::BAD_REQUEST,
+    reason::FOREIGN_KEY,
+];
+
 /// Reasons that stay until somebody does something.
 pub(super) fn needs_somebody(word: &str) -> bool {
-    let stay = [
+    let others = [
         reason::POWER_UNKNOWN,
         reason::ATTEMPTS_USED_UP,
-        reason::NO_HOST,
-        reason::HOST_NOT_FOUND,
-        reason::BAD_HOST_LINK,
-        reason::HOST_OF_ANOTHER,
-        reason::HOST_SHARED,
-        reason::NODE_OF_A_MACHINE,
-        reason::NODE_SHARED,
-        reason::NO_NODE,
         reason::WRONG_HOST,
         reason::IDENTITY_UNKNOWN,
         reason::NODE_IS_ALIVE,
-        reason::HOST_NOT_PROVISIONED,
-        reason::PAUSED,
-        reason::BAD_REQUEST,
         reason::NODE_REPLACED,
-        reason::FOREIGN_KEY,
         reason::NOTHING_TO_DO,
         reason::REFUSED,
     ];
-    stay.contains(&word)
+    WRONG_ON_OBJECTS.contains(&word) || others.contains(&word)
 }
 
 /// Those that only the hosts remember.

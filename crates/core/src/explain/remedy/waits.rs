@@ -2,9 +2,10 @@
 
 use super::chain::Chain;
 use super::lines::lasted;
+use super::row::WRONG_ON_OBJECTS;
 use super::timeline::{timeline, took};
+use crate::explain::Topic;
 use crate::explain::words::due;
-use crate::explain::{ControllerSeen, Topic};
 use crate::remedy::reason;
 
 impl Chain<'_> {
@@ -68,35 +69,20 @@ impl Chain<'_> {
     }
 
     pub(super) fn controller(&mut self) {
-        let text = match &self.view.controller {
-            ControllerSeen::Unknown => return,
-            ControllerSeen::Nobody => "no dogwatch controller leads".to_owned(),
-            ControllerSeen::Leads { holder, .. } => format!("{holder} leads"),
-        };
-        self.add(Topic::Controller, text);
+        if let Some(text) = self.view.controller.in_words(self.now) {
+            self.add(Topic::Controller, text);
+        }
     }
 }
 
 /// Reasons that follow from objects alone, so that they hold whatever the controller has read.
 fn needs_no_reading(word: &str) -> bool {
-    let these = [
+    let others = [
         reason::CONTROL_PLANE_ONE_BY_ONE,
         reason::TOO_MANY_FENCED,
         reason::COOLING_DOWN,
         reason::PLANNED_REBOOT,
-        reason::NO_HOST,
-        reason::HOST_NOT_FOUND,
-        reason::BAD_HOST_LINK,
-        reason::HOST_OF_ANOTHER,
-        reason::HOST_SHARED,
-        reason::NODE_OF_A_MACHINE,
-        reason::NODE_SHARED,
-        reason::NO_NODE,
-        reason::HOST_NOT_PROVISIONED,
-        reason::PAUSED,
-        reason::BAD_REQUEST,
-        reason::FOREIGN_KEY,
         reason::ORPHANED_KEY,
     ];
-    these.contains(&word)
+    WRONG_ON_OBJECTS.contains(&word) || others.contains(&word)
 }

@@ -3,18 +3,17 @@
 use super::row::fell_short;
 use super::{ScheduleView, is_unseen};
 use crate::Now;
-use crate::explain::ControllerSeen;
-use crate::leader::LEASE;
 use crate::schedule::{Kind, Outcome, Outlook, Record, Schedule, TargetEnd, TargetResult, reason};
 
 /// What can be done, the most likely help first.
 pub(super) fn advice(view: &ScheduleView, outlook: &Outlook, now: Now) -> Vec<String> {
     let schedule = &view.schedule;
     let about_it = about_it(schedule, outlook.because.reason);
+    let is_left = is_unseen(schedule) || outlook.come.is_some();
     let about_last = schedule.status.history.first().into_iter();
     about_it
         .into_iter()
-        .chain(controller(view, outlook, now))
+        .chain(view.controller.advice(is_left, "power or healer", now))
         .chain(about_last.flat_map(|last| about_last_one(schedule, last)))
         .collect()
 }
@@ -31,23 +30,6 @@ fn about_it(schedule: &Schedule, state: &str) -> Option<String> {
         )),
         _ => None,
     }
-}
-
-/// Nothing is issued where nobody leads, or the one who leads does not look after schedules.
-fn controller(view: &ScheduleView, outlook: &Outlook, now: Now) -> Option<String> {
-    let leads = match &view.controller {
-        ControllerSeen::Unknown => return None,
-        ControllerSeen::Nobody => false,
-        ControllerSeen::Leads { renewed, .. } => {
-            renewed.is_none_or(|at| now.since(at) <= LEASE * 2)
-        }
-    };
-    if !leads {
-        let text = "start the controller: dogwatch manifests | kubectl apply --server-side -f -";
-        return Some(text.into());
-    }
-    let is_left = is_unseen(&view.schedule) || outlook.come.is_some();
-    is_left.then(|| "see that the controller runs with --components power or healer".into())
 }
 
 fn about_last_one(schedule: &Schedule, last: &Record) -> Vec<String> {

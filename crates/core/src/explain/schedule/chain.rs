@@ -141,15 +141,9 @@ impl Chain<'_> {
     }
 
     fn controller(&mut self, controller: &ControllerSeen) {
-        let text = match controller {
-            ControllerSeen::Unknown => return,
-            ControllerSeen::Nobody => "no dogwatch controller leads".into(),
-            ControllerSeen::Leads { holder, renewed } => match renewed {
-                Some(at) => format!("{holder} leads, renewed {}", due(*at, self.now)),
-                None => format!("{holder} leads"),
-            },
-        };
-        self.add(Topic::Controller, text);
+        if let Some(text) = controller.in_words(self.now) {
+            self.add(Topic::Controller, text);
+        }
     }
 }
 

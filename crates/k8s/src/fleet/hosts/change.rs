@@ -6,7 +6,7 @@ use dogwatch_api::bare_metal_host::{API_VERSION, KIND};
 use dogwatch_core::Now;
 use dogwatch_core::decision::{Event, Severity};
 use dogwatch_core::power::{Host, HostName};
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use serde_json::{Value, json};
 
 use super::HostFound;
@@ -15,6 +15,7 @@ use crate::event::{Name, Said};
 use crate::fleet::FleetClient;
 use crate::fleet::request::{MANAGER, TRIES};
 use crate::host::convert;
+use crate::manager::patched_by;
 
 /// One change to a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,10 +91,7 @@ impl FleetClient {
     }
 
     async fn write_host(&self, host: &Host, change: &HostChange) -> Result<Host, Error> {
-        let params = PatchParams {
-            field_manager: Some(MANAGER.into()),
-            ..PatchParams::default()
-        };
+        let params = patched_by(MANAGER);
         let api = self.hosts_in(Some(&host.name.namespace));
         let patch = Patch::Merge(body(host, change));
         let written = ask(api.patch(&host.name.name, &params, &patch)).await?;
