@@ -167,14 +167,57 @@ fn host(seen: &LeaveSeen<'_>, lease: &LeaseSeen, now: Timestamp) -> LeaveStep {
 
 /// The cordon first, then the lock: the next one must never go ahead while this one is out.
 fn last_one(seen: &LeaveSeen<'_>, lease: &LeaseSeen, now: Timestamp) -> LeaveStep {
-    if let Some(write) = seen
-        .node
-        .and_then(|node| undo(seen, node, &lease.name, now))
-    {
+    let write = seen.node.and_then(|node| match staying(seen, lease) {
+        Some(stays) => hand_over(seen, node, lease, stays, now),
+        None => undo(seen, node, &lease.name, now),
+    });
+    if let Some(write) = write {
         return LeaveStep::Node { write };
     }
     let lease = Box::new(lease.clone());
     LeaveStep::Free { lease }
+}
+
+/// Another Lease of this host that another of its requests relies on: two that asked at once may have
+/// won one each.
+fn staying<'a>(seen: &LeaveSeen<'a>, lease: &LeaseSeen) -> Option<&'a LeaseSeen> {
+    let told = answered(seen.run);
+    let others = |record: &LockRecord| {
+        let mut runs = record.runs.iter();
+        runs.any(|run| run != seen.run && *run != told)
+    };
+    let stays = |other: &&LeaseSeen| {
+        other.name != lease.name
+            && other.holder.as_ref() == Some(seen.holder)
+            && other.record.as_ref().is_none_or(others)
+    };
+    let request = seen.who == Who::Request;
+    seen.leases.iter().find(stays).filter(|_| request)
+}
+
+/// What has to be written on the Node, if anything, where the cordon is to outlive this Lease: the cordon
+/// names the Lease that stays from then on, whoever wrote it last, and one on its way fails.
+fn hand_over(
+    seen: &LeaveSeen<'_>,
+    node: &ApiNode,
+    lease: &LeaseSeen,
+    stays: &LeaseSeen,
+    now: Timestamp,
+) -> Option<NodeWrite> {
+    if !node.seen.api_lock {
+        return suspicious(seen, node).then(|| node.touch(&lease.name, seen.run, now));
+    }
+    let lock = node.lock.get();
+    let is_theirs = lock.is_some_and(|lock| lock.lease == stays.name);
+    if anothers(seen, node) || (is_theirs && !suspicious(seen, node)) {
+        return None;
+    }
+    // Not in the name of who stays: it may not be counted yet.
+    Some(if node.seen.unschedulable {
+        node.close(&stays.name, seen.run, now)
+    } else {
+        node.open()
+    })
 }
 
 /// What has to be written on the Node, if anything.
@@ -182,12 +225,16 @@ fn undo(seen: &LeaveSeen<'_>, node: &ApiNode, lease: &str, now: Timestamp) -> Op
     if node.seen.api_lock {
         return (!anothers(seen, node)).then(|| node.open());
     }
-    let suspicious = match seen.suspect {
+    suspicious(seen, node).then(|| node.touch(lease, seen.run, now))
+}
+
+/// Whether a cordon may be on its way to this version.
+fn suspicious(seen: &LeaveSeen<'_>, node: &ApiNode) -> bool {
+    match seen.suspect {
         Suspect::No => false,
         Suspect::Version(version) => *version == node.seen.resource_version,
         Suspect::Any => true,
-    };
-    suspicious.then(|| node.touch(lease, seen.run, now))
+    }
 }
 
 /// Whether the annotation belongs to a lock that another holder has for the same Node.

@@ -9,7 +9,8 @@
 //! 1. Who relies on a Lease writes its id there first. Then it reads the Node, **then** the Leases
 //!    once more, and cordons on the Node's version that it read.
 //! 2. Who leaves reads the Node and **then** the Leases. The last one out undoes the cordon on that
-//!    version, or moves the version where a cordon may still be on its way, and frees after that.
+//!    version, or moves the version where a cordon may still be on its way, and frees after that. Where
+//!    another request of the host has won another Lease, the cordon is handed to that one instead.
 //!
 //! So of a cordon and a departure one finds the Node changed, and looks again.
 //!

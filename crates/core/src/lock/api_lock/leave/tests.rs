@@ -93,6 +93,65 @@ fn who_took_its_id_away_leaves_the_cordon_to_the_one_who_stays() {
 }
 
 #[test]
+fn who_leaves_one_lease_of_its_host_hands_the_cordon_to_the_request_on_another() {
+    let second = || LeaseSeen {
+        name: free(1).name,
+        slot: 1,
+        ..mine(&["api/p/1"])
+    };
+    let lock = |lease: &str, by: &str| {
+        let lock = crate::lock::api_lock::ApiLock {
+            lease: lease.to_owned(),
+            ..locked(by, true).get().unwrap().clone()
+        };
+        Parsed::Is(lock)
+    };
+    let (first_name, second_name) = (free(0).name, free(1).name);
+    let (theirs, ours) = (lock(&first_name, "api/q/2"), lock(&second_name, "api/p/1"));
+    let here = Suspect::Version("7".into());
+    // The Node, what is suspected, and what is written: cordon and Lease, or nothing.
+    let handed = || Some((None, Some(first_name.clone())));
+    let table = [
+        (true, theirs.clone(), Suspect::No, None),
+        (true, theirs.clone(), here.clone(), handed()),
+        (true, ours.clone(), Suspect::No, handed()),
+        (true, ours.clone(), here.clone(), handed()),
+        (false, ours, Suspect::No, Some((None, None))),
+        (false, theirs, Suspect::No, None),
+        (false, Parsed::Absent, Suspect::No, None),
+        (false, Parsed::Absent, here, Some((None, Some(second_name)))),
+    ];
+    for stays in ["api/q/2", "answered/q/2"] {
+        for (closed, lock, suspect, expected) in table.clone() {
+            let node = node(closed, lock);
+            let leases = [mine(&[stays]), second()];
+            let wrote = match step(Who::Request, &leases, Some(&node), &suspect) {
+                LeaveStep::Node { write } => {
+                    let lock = write.lock;
+                    let by = lock.as_ref().map(|lock| lock.run.clone());
+                    assert!(by.is_none_or(|by| by == run("api/p/1")), "{node:?}");
+                    Some((write.unschedulable, lock.map(|lock| lock.lease)))
+                }
+                LeaveStep::Free { lease } => {
+                    assert_eq!(lease.name, free(1).name);
+                    None
+                }
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(wrote, expected, "{node:?} {suspect:?}");
+        }
+    }
+    // A host that unlocks leaves all of them.
+    let closed = node(true, locked("answered/q/2", true));
+    let leases = [mine(&["answered/q/2"]), second()];
+    let host = step(Who::Host, &leases, Some(&closed), &Suspect::No);
+    let LeaveStep::Node { write } = host else {
+        panic!("{host:?}")
+    };
+    assert_eq!(write.unschedulable, Some(false));
+}
+
+#[test]
 fn a_cordon_that_may_be_on_its_way_is_made_to_fail_before_the_lock_goes() {
     let open = node(false, Parsed::Absent);
     let table = [
