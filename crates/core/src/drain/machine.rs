@@ -160,7 +160,7 @@ impl Drain {
         if waiting.turn != Turn::Called(id) {
             return;
         }
-        match waiting.hear(answer, now.mono) {
+        match waiting.hear(answer, self.config.budget_retry, now.mono) {
             // Whatever the server said, the watch shows it ending.
             Outcome::Waits | Outcome::Dropped(_) if pod.seen.deleting => waiting.ends(),
             Outcome::Waits => {}

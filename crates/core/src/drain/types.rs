@@ -146,15 +146,20 @@ pub struct DrainConfig {
     pub in_flight: usize,
     /// Pods that stay because the policy says so.
     pub exclude: Option<LabelSelector>,
+    /// A pod that a budget holds up is tried again at the latest after this, even if no change of
+    /// its budgets was seen.
+    pub budget_retry: Duration,
 }
 
 impl Default for DrainConfig {
     /// 32 calls at once: 250 pods of one second each were gone after 1.9 s from a real API server
-    /// that shared two busy cores with the drain; more calls only open more connections.
+    /// that shared two busy cores with the drain; more calls only open more connections. 5 s for a
+    /// budget is specification §2.3's, and kubectl's pause, too.
     fn default() -> Self {
         Self {
             in_flight: 32,
             exclude: None,
+            budget_retry: Duration::from_secs(5),
         }
     }
 }

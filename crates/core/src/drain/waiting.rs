@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use super::types::{Answer, EvictionId};
 
-/// A pod that a budget holds up is tried again at the latest after this. Source: specification
-/// §2.3; it is kubectl's pause, too.
-pub(super) const BUDGET_RETRY: Duration = Duration::from_secs(5);
 const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 
@@ -72,8 +69,14 @@ impl Waiting {
         }
     }
 
-    /// Takes in the answer to its own last try.
-    pub(super) fn hear(&mut self, answer: Answer, now: Duration) -> Outcome {
+    /// Takes in the answer to its own last try. A pod that a budget holds up is tried again after
+    /// `budget_retry` at the latest.
+    pub(super) fn hear(
+        &mut self,
+        answer: Answer,
+        budget_retry: Duration,
+        now: Duration,
+    ) -> Outcome {
         let failures = std::mem::take(&mut self.failures);
         let outdated = std::mem::take(&mut self.outdated);
         match answer {
@@ -93,7 +96,7 @@ impl Waiting {
                 let pause = if outdated {
                     Duration::ZERO
                 } else {
-                    BUDGET_RETRY
+                    budget_retry
                 };
                 self.turn = Turn::Paused(now.saturating_add(pause));
                 self.hold(message, now, true);

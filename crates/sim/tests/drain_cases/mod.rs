@@ -11,14 +11,18 @@ use std::time::Duration;
 use dogwatch_core::drain::{Answer, DrainConfig, EvictionId, PodRef, Try, Way};
 use dogwatch_k8s::drain::{Attachments, ask_to_go};
 use serde_json::json;
-use tokio::time::Instant;
 
 use fleet::Kind;
 use world::World;
 
-/// Blocked pods are tried again every five seconds without any change: what comes sooner came by
-/// the change.
-const SOONER_THAN_THE_RETRY: Duration = Duration::from_millis(4500);
+/// Without a change of its budgets no blocked pod is tried again while a test runs: what goes, went
+/// by the change.
+fn only_by_a_change() -> DrainConfig {
+    DrainConfig {
+        budget_retry: Duration::from_hours(1),
+        ..DrainConfig::default()
+    }
+}
 
 pub async fn what_qualifies_goes_and_what_does_not_stays(world: &World) {
     fleet::owners(world).await;
@@ -72,7 +76,7 @@ pub async fn a_budget_that_holds_a_pod_up_is_named_and_its_change_lets_the_pod_g
         .await;
     world.pod("other", json!({})).await;
     world.budget("web-budget", "web", 0).await;
-    let drain = world.drain(DrainConfig::default());
+    let drain = world.drain(only_by_a_change());
     let progress = world
         .until(&drain, |progress| {
             progress
@@ -102,14 +106,8 @@ pub async fn a_budget_that_holds_a_pod_up_is_named_and_its_change_lets_the_pod_g
         [format!("{}/web-budget", world.namespace)]
     );
 
-    let changed = Instant::now();
     world.allow("web-budget", 1).await;
     world.until_drained(&drain).await;
-    assert!(
-        changed.elapsed() < SOONER_THAN_THE_RETRY,
-        "took {:?}",
-        changed.elapsed()
-    );
 }
 
 pub async fn a_budget_that_is_removed_lets_its_pod_go(world: &World) {
@@ -117,7 +115,7 @@ pub async fn a_budget_that_is_removed_lets_its_pod_go(world: &World) {
         .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
         .await;
     world.budget("web-budget", "web", 0).await;
-    let drain = world.drain(DrainConfig::default());
+    let drain = world.drain(only_by_a_change());
     world
         .until(&drain, |progress| {
             progress
@@ -126,14 +124,8 @@ pub async fn a_budget_that_is_removed_lets_its_pod_go(world: &World) {
                 .any(|blocked| !blocked.budgets.is_empty())
         })
         .await;
-    let removed = Instant::now();
     world.remove_budget("web-budget").await;
     world.until_drained(&drain).await;
-    assert!(
-        removed.elapsed() < SOONER_THAN_THE_RETRY,
-        "took {:?}",
-        removed.elapsed()
-    );
 }
 
 pub async fn a_pod_under_several_budgets_stays_on_the_list_and_both_are_named(world: &World) {
@@ -142,7 +134,7 @@ pub async fn a_pod_under_several_budgets_stays_on_the_list_and_both_are_named(wo
         .await;
     world.budget("one", "web", 1).await;
     world.budget("two", "web", 1).await;
-    let drain = world.drain(DrainConfig::default());
+    let drain = world.drain(only_by_a_change());
     let progress = world
         .until(&drain, |progress| {
             progress

@@ -71,7 +71,7 @@ fn limited(pods: &[PodSeen], in_flight: usize) -> Drain {
     started(
         DrainConfig {
             in_flight,
-            exclude: None,
+            ..DrainConfig::default()
         },
         Vec::new(),
         pods,

@@ -116,6 +116,7 @@ impl World {
             drain: Drain::new(DrainConfig {
                 in_flight: IN_FLIGHT,
                 exclude: Some(exclude),
+                ..DrainConfig::default()
             }),
             listed: false,
             pods: BTreeMap::new(),
