@@ -78,9 +78,9 @@ mod tests {
     use super::*;
 
     fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_mins(2);
         while !holds() {
-            assert!(Instant::now() < deadline, "not within 20 s: {what}");
+            assert!(Instant::now() < deadline, "never: {what}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -42,6 +42,7 @@ pub use cache::cache_dir;
 pub use control_plane::ControlPlane;
 pub use error::Error;
 pub use kubectl::PodRef;
+pub use ports::ClosedPort;
 pub use recipe::find_go;
 pub use rights::{UsedRights, rights_in};
 

@@ -29,7 +29,7 @@ const SOURCES: [&str; 3] = [
 const PATH: &str = "/prometheus";
 const NAME: &str = "prometheus";
 /// Measured: 0.2 s alone on 2 cores. The rest is for a machine that compiles beside it.
-const READY_WITHIN: Duration = Duration::from_mins(1);
+const READY_WITHIN: Duration = Duration::from_mins(2);
 const POLL: Duration = Duration::from_millis(20);
 /// A port that was free can be taken before it is listened on; then another is tried.
 const ATTEMPTS: usize = 3;

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use crate::{Error, brood::Brood, control_plane::end, readiness::tail};
 
 /// Measured: 1 s for the slowest (sushy), alone on 2 cores. The rest is for a machine that compiles beside it.
-const READY_WITHIN: Duration = Duration::from_mins(1);
+const READY_WITHIN: Duration = Duration::from_mins(2);
 const POLL: Duration = Duration::from_millis(20);
 
 /// The folder, and the guard that removes it; the process comes later, once its files are written.

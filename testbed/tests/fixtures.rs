@@ -16,7 +16,7 @@ async fn kubectl(plane: &ControlPlane, words: &[&str], input: &Value) -> Result<
 async fn install(plane: &ControlPlane, kind: &Value) {
     kubectl(plane, &APPLY, kind).await.unwrap();
     let name = format!("crd/{}", kind["metadata"]["name"].as_str().unwrap());
-    let wait = ["wait", "--for=condition=established", "--timeout=60s"];
+    let wait = ["wait", "--for=condition=established", "--timeout=180s"];
     let words = [&wait[..], &[&name]].concat();
     kubectl(plane, &words, &Value::Null).await.unwrap();
     let get = ["get", &name, "-o", "jsonpath={.status.conditions[*].type}"];
