@@ -10,7 +10,7 @@ use dogwatch_core::power::Address;
 use dogwatch_testbed::ipmi_sim::{PASSWORD, USERNAME};
 use dogwatch_testbed::vm::{Guest, NOT_LISTENING, RUNNING, SHUTTING_DOWN, Vm};
 
-const WITHIN: Duration = Duration::from_secs(30);
+const WITHIN: Duration = Duration::from_mins(2);
 
 fn driver(vm: &Vm) -> Arc<dyn Bmc> {
     let credentials = Credentials {

@@ -5,6 +5,9 @@ use rustix::process::test_kill_process;
 
 use super::*;
 
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(2);
+
 fn sh<'a>(script: &'a [&'a str]) -> Call<'a> {
     Call {
         program: Path::new("/bin/sh"),
@@ -16,7 +19,7 @@ fn sh<'a>(script: &'a [&'a str]) -> Call<'a> {
 
 /// Waits for the process whose number the file will hold to be there, or to be gone.
 async fn process(file: &Path, alive: bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     let is_alive = || {
         let number: i32 = fs::read_to_string(file).ok()?.trim().parse().ok()?;
         // A killed one whose parent is gone as well may stay a zombie for a moment, or for good where
@@ -26,7 +29,7 @@ async fn process(file: &Path, alive: bool) {
         Some(!is_zombie && test_kill_process(Pid::from_raw(number)?).is_ok())
     };
     while is_alive() != Some(alive) {
-        assert!(Instant::now() < deadline, "not within 20 s: alive {alive}");
+        assert!(Instant::now() < deadline, "never: alive {alive}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -37,7 +40,7 @@ async fn what_it_says_and_how_it_ends_is_told_and_its_input_is_read() {
         input: "sekret16\n",
         ..sh(&["-c", "read word; echo got $word; echo no >&2; exit 3"])
     };
-    let ended = run(&call, Duration::from_secs(20)).await.unwrap();
+    let ended = run(&call, PATIENCE).await.unwrap();
     assert_eq!(ended.code, Some(3));
     assert_eq!(
         (ended.stdout.as_str(), ended.stderr.as_str()),
@@ -52,7 +55,7 @@ async fn a_process_that_reads_nothing_is_no_failure() {
         input: &long,
         ..sh(&["-c", "exit 2"])
     };
-    let ended = run(&call, Duration::from_secs(20)).await.unwrap();
+    let ended = run(&call, PATIENCE).await.unwrap();
     assert_eq!(ended.code, Some(2));
 }
 
@@ -61,12 +64,11 @@ async fn past_its_deadline_the_whole_group_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("grandchild");
     let script = format!("sleep 600 & echo $! > {}; sleep 600", file.display());
-    let began = Instant::now();
-    let failure = run(&sh(&["-c", &script]), Duration::from_millis(500))
+    // The shell has to have come to its child by then.
+    let failure = run(&sh(&["-c", &script]), Duration::from_secs(5))
         .await
         .unwrap_err();
     assert!(matches!(failure, Failure::TimedOut(_)), "{failure}");
-    assert!(began.elapsed() < Duration::from_secs(10));
     process(&file, false).await;
 }
 
@@ -101,18 +103,14 @@ async fn what_a_process_leaves_running_ends_with_it_and_keeps_nobody_waiting() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("grandchild");
     let script = format!("sleep 600 & echo $! > {}; echo done", file.display());
-    let ended = run(&sh(&["-c", &script]), Duration::from_secs(20))
-        .await
-        .unwrap();
+    let ended = run(&sh(&["-c", &script]), PATIENCE).await.unwrap();
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "done\n"));
     process(&file, false).await;
 }
 
 #[tokio::test]
 async fn who_prints_without_end_is_killed() {
-    let failure = run(&sh(&["-c", "exec yes"]), Duration::from_secs(20))
-        .await
-        .unwrap_err();
+    let failure = run(&sh(&["-c", "exec yes"]), PATIENCE).await.unwrap_err();
     assert!(matches!(failure, Failure::TooMuch(_)), "{failure}");
 }
 
@@ -124,7 +122,7 @@ async fn of_our_environment_only_the_search_path_is_handed_on() {
         environment: &[],
         input: "",
     };
-    let ended = run(&call, Duration::from_secs(20)).await.unwrap();
+    let ended = run(&call, PATIENCE).await.unwrap();
     let mut names: Vec<_> = ended
         .stdout
         .lines()
@@ -142,7 +140,7 @@ async fn a_program_that_is_not_there_is_named() {
         environment: &[],
         input: "",
     };
-    let fault = Fault::from(run(&call, Duration::from_secs(20)).await.unwrap_err());
+    let fault = Fault::from(run(&call, PATIENCE).await.unwrap_err());
     assert_eq!(fault.class, Class::Unsupported);
     assert!(!fault.may_have_run);
     assert_eq!(

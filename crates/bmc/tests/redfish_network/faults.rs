@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use dogwatch_bmc::{Class, Command, Options, Reading};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use dogwatch_testbed::ClosedPort;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::server::{Server, Then};
 use crate::{WITHIN, address, ask, driver};
 
 #[tokio::test]
 async fn each_way_to_fail_has_its_class_and_says_whether_something_was_sent() {
-    let short = Duration::from_millis(500);
+    // Long enough for a busy machine to send the request.
+    let short = Duration::from_secs(4);
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"PowerState\": \"Off\"";
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
-    for (then, class) in [
+    let rows = [
         (Then::Hangs(""), Class::TimedOut),
         (
             Then::Hangs("HTTP/1.1 200 OK\r\nContent-Le"),
@@ -28,7 +30,8 @@ async fn each_way_to_fail_has_its_class_and_says_whether_something_was_sent() {
         (Then::Ends(""), Class::Unreachable),
         (Then::Resets, Class::Unreachable),
         (Then::Floods, Class::Contradiction),
-    ] {
+    ];
+    let asked = rows.map(async |(then, class)| {
         let server = Server::http(then).await;
         let within = if class == Class::TimedOut {
             short
@@ -38,14 +41,14 @@ async fn each_way_to_fail_has_its_class_and_says_whether_something_was_sent() {
         let fault = ask(&address("redfish+http", server.port), within).await;
         let fault = fault.expect_err("a fault");
         assert_eq!((fault.class, fault.may_have_run), (class, true), "{fault}");
-    }
+    });
+    futures::future::join_all(asked).await;
 }
 
 #[tokio::test]
 async fn a_refused_connection_has_sent_nothing() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let port = listener.local_addr().expect("an address").port();
-    drop(listener);
+    let closed = ClosedPort::new().expect("a port");
+    let port = closed.number().expect("an address");
     for scheme in ["redfish", "redfish+http"] {
         let fault = ask(&address(scheme, port), WITHIN)
             .await
@@ -69,7 +72,7 @@ async fn a_connection_that_is_never_made_has_sent_nothing_though_time_ran_out() 
     let port = listener.local_addr().expect("an address").port();
     let connect = || {
         tokio::time::timeout(
-            Duration::from_millis(200),
+            Duration::from_secs(3),
             TcpStream::connect(("127.0.0.1", port)),
         )
     };

@@ -16,7 +16,7 @@ use dogwatch_bmc::{Bmc, Credentials, Fault, Options, Password, connect};
 use dogwatch_core::power::Address;
 use http::{Request, Response};
 
-const WITHIN: Duration = Duration::from_secs(10);
+const WITHIN: Duration = Duration::from_mins(1);
 const SYSTEM: &str = "/redfish/v1/Systems/1";
 
 fn address(scheme: &str, port: u16) -> Address {

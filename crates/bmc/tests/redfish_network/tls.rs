@@ -126,7 +126,7 @@ impl OldServer {
             .spawn()
             .expect("openssl starts");
         let server = Self { port, child };
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_mins(2);
         while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
             assert!(Instant::now() < until, "openssl does not listen");
             sleep(Duration::from_millis(20)).await;

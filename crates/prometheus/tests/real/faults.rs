@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use dogwatch_prometheus::{Prometheus, Settings};
 use tokio::net::TcpListener;
-use tokio::time::Instant;
 
 use crate::served::{EMPTY, Served, Then, whole};
 use crate::{query, why};
@@ -22,15 +21,11 @@ async fn answered(text: String) -> String {
 }
 
 #[tokio::test]
-async fn a_whole_empty_answer_opens_the_gate_at_once() {
+async fn a_whole_empty_answer_opens_the_gate_though_the_connection_stays_open() {
     let server = Served::http(Then::Hang(whole("200 OK", "", EMPTY))).await;
     let asks = Prometheus::new(Settings::default());
-    let begun = Instant::now();
+    // Were the body's length not believed, there would be no answer within the time limit.
     assert_eq!(asks.shut(&query(&server.url, "up")).await, [""; 0]);
-    assert!(
-        begun.elapsed() < Duration::from_secs(4),
-        "the body's length was not believed"
-    );
     let head = server.asked().remove(0);
     assert!(
         head.starts_with("GET /api/v1/query?query=up HTTP/1.1\r\n"),

@@ -16,7 +16,7 @@ use dogwatch_core::policy::{Alerts, PrometheusGate, PrometheusQuery};
 use dogwatch_prometheus::{Prometheus, Settings};
 
 /// How long anything awaited may take. Generous: it is only ever spent by a test that fails.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A gate that asks `query` of the server at `url`.
 fn query(url: &str, query: &str) -> PrometheusGate {

@@ -126,7 +126,7 @@ async fn the_signal_is_systemds_own_and_reaches_the_process() {
     };
     assert_eq!(end(&reboot).await, Ended::Ran(CommandEnd::Success));
     drop(child.stdin.take());
-    let status = tokio::time::timeout(Duration::from_secs(10), child.wait()).await;
+    let status = tokio::time::timeout(Duration::from_mins(2), child.wait()).await;
     assert_eq!(status.unwrap().unwrap().code(), Some(42));
     // Nobody is there any more.
     let error = reboot.start().await.unwrap_err();

@@ -20,7 +20,7 @@ fn start(host: &TempDir, sentinel: &str) -> Receiver {
 
 async fn until(receiver: &mut Receiver, wanted: impl Fn(&TriggerState) -> bool) -> TriggerState {
     let seen = receiver.wait_for(|all| wanted(&all[0].state));
-    let state = tokio::time::timeout(Duration::from_secs(10), seen)
+    let state = tokio::time::timeout(Duration::from_mins(2), seen)
         .await
         .map(|seen| seen.unwrap()[0].state.clone());
     state.unwrap_or_else(|_| panic!("not seen; it stays {:?}", receiver.borrow()))
@@ -253,7 +253,7 @@ async fn several_sentinels_share_a_folder_and_keep_their_order() {
             all.iter().filter(|one| present(&one.state)).count() == index + 1
                 && present(&all[index].state)
         };
-        tokio::time::timeout(Duration::from_secs(10), receiver.wait_for(wanted))
+        tokio::time::timeout(Duration::from_mins(2), receiver.wait_for(wanted))
             .await
             .expect("seen")
             .unwrap();

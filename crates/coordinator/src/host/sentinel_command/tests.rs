@@ -6,7 +6,7 @@ fn shell(script: &str) -> SentinelCommand {
     SentinelCommand {
         argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
         interval: Duration::from_millis(10),
-        timeout: Duration::from_secs(20),
+        timeout: Duration::from_mins(2),
         host_root: PathBuf::from("/"),
     }
 }
@@ -81,13 +81,14 @@ async fn after_the_timeout_the_whole_group_is_killed() {
     let script = format!("sleep 1000 3>{} & wait", fifo.display());
     let reader = tokio::task::spawn_blocking(move || std::fs::read(fifo));
     let mut command = shell(&script);
-    command.timeout = Duration::from_millis(500);
+    // The grandchild has to be there by then.
+    command.timeout = Duration::from_secs(5);
     let text = why(command.run().await.state);
     assert!(
-        text.contains("500ms") && text.contains("--sentinel-timeout"),
+        text.contains("5s") && text.contains("--sentinel-timeout"),
         "{text}"
     );
-    let ended = tokio::time::timeout(Duration::from_secs(10), reader).await;
+    let ended = tokio::time::timeout(Duration::from_mins(2), reader).await;
     assert_eq!(
         ended.expect("the grandchild lives on").unwrap().unwrap(),
         b""
