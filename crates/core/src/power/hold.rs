@@ -132,15 +132,7 @@ fn prove_anew(ctx: &Context<'_>, step: &mut Step, level: usize, text: &str) {
     );
     let level = if ctx.is_usable(level) { level } else { 0 };
     let why = reason::HELD_OFF;
-    step.command(
-        ctx,
-        &Next {
-            command: Command::Off,
-            level,
-            why,
-            begins: true,
-        },
-    );
+    step.command(ctx, &Next::begins(Command::Off, level, why));
 }
 
 fn held(ctx: &Context<'_>, step: &mut Step, level: usize) {
@@ -173,13 +165,5 @@ fn power_on(ctx: &Context<'_>, step: &mut Step, level: usize) {
     step.status.power.off_confirmed_at = None;
     step.status.power.confirmed_for.clear();
     let (command, why) = (Command::On, reason::POWERING_ON);
-    step.command(
-        ctx,
-        &Next {
-            command,
-            level,
-            why,
-            begins: true,
-        },
-    );
+    step.command(ctx, &Next::begins(command, level, why));
 }

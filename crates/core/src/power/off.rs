@@ -60,15 +60,7 @@ pub(super) fn begin(ctx: &Context<'_>, step: &mut Step, why: &'static str) {
         reason,
         format!("{}: {text}", cause(ctx, why)),
     );
-    step.command(
-        ctx,
-        &Next {
-            command,
-            level,
-            why,
-            begins: true,
-        },
-    );
+    step.command(ctx, &Next::begins(command, level, why));
 }
 
 enum Softness {
@@ -213,15 +205,7 @@ fn harden(
         step.done(ctx, command, why);
     }
     let level = command.level;
-    step.command(
-        ctx,
-        &Next {
-            command: Command::Off,
-            level,
-            why,
-            begins: false,
-        },
-    );
+    step.command(ctx, &Next::goes_on(Command::Off, level, why));
 }
 
 /// The same command once more, at once.
@@ -229,13 +213,5 @@ pub(super) fn again(ctx: &Context<'_>, step: &mut Step, command: &Intention, why
     let text = format!("{} to {} again", command.command, name(command.level));
     step.busy(why, text);
     let (command, level) = (command.command, command.level);
-    step.command(
-        ctx,
-        &Next {
-            command,
-            level,
-            why,
-            begins: false,
-        },
-    );
+    step.command(ctx, &Next::goes_on(command, level, why));
 }

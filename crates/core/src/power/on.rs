@@ -54,15 +54,7 @@ fn finished(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
 pub(super) fn send_again(ctx: &Context<'_>, step: &mut Step, level: usize, why: &'static str) {
     step.busy(why, format!("PowerOn goes to {}", off::name(level)));
     let command = Command::On;
-    step.command(
-        ctx,
-        &Next {
-            command,
-            level,
-            why,
-            begins: false,
-        },
-    );
+    step.command(ctx, &Next::goes_on(command, level, why));
 }
 
 fn answered(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duration) {

@@ -75,15 +75,7 @@ pub(super) fn change_level(
     step.busy(reason::NEXT_LEVEL, text);
     step.done(ctx, command, reason::GAVE_UP);
     let why = reason::NEXT_LEVEL;
-    step.command(
-        ctx,
-        &Next {
-            command: Command::Off,
-            level,
-            why,
-            begins: false,
-        },
-    );
+    step.command(ctx, &Next::goes_on(Command::Off, level, why));
 }
 
 /// Seconds, never hours, with jitter. A wrong password is not tried so often that it locks the account.

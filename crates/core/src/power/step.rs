@@ -35,6 +35,26 @@ pub(super) struct Next {
     pub(super) begins: bool,
 }
 
+impl Next {
+    /// One that begins a need.
+    pub(super) fn begins(command: Command, level: usize, why: &'static str) -> Self {
+        Self {
+            command,
+            level,
+            why,
+            begins: true,
+        }
+    }
+
+    /// One that goes on with the need that the command on the host belongs to.
+    pub(super) fn goes_on(command: Command, level: usize, why: &'static str) -> Self {
+        Self {
+            begins: false,
+            ..Self::begins(command, level, why)
+        }
+    }
+}
+
 impl Step {
     pub(super) fn new(status: HostStatus) -> Self {
         Self {

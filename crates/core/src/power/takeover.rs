@@ -72,15 +72,7 @@ fn prove(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duration, 
     let text = "off already; it is proved by a power-off that is answered".to_owned();
     step.busy(reason::CONFIRMING, text);
     let (level, why) = (command.level, reason::CONFIRMING);
-    step.command(
-        ctx,
-        &Next {
-            command: Command::Off,
-            level,
-            why,
-            begins: false,
-        },
-    );
+    step.command(ctx, &Next::goes_on(Command::Off, level, why));
 }
 
 /// The operating system may be shutting down: it is asked once more at most, its deadline stays.

@@ -10,8 +10,9 @@ use super::text::{bad, pairs};
 
 /// Agents that are fence_ipmilan under another name: it gives the password to ipmitool on its command
 /// line. Source: fence-agents' Makefile (`TARGET` and its symlinks); facts/bmc.md §3.
-const IPMILAN: [&str; 7] = [
+const IPMILAN: [&str; 8] = [
     "fence_ipmilan",
+    "fence_ipmilanplus",
     "fence_idrac",
     "fence_ilo3",
     "fence_ilo4",

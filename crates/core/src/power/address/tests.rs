@@ -238,7 +238,7 @@ fn are_read_as<const N: usize>(rows: [(&str, Address); N]) {
 }
 
 /// What is no address, and what has to be said of it.
-const REFUSED: [(&str, &str); 70] = [
+const REFUSED: [(&str, &str); 71] = [
     ("ipmi://root:x@192.0.2.1", "Secret"),
     ("root:x@192.0.2.1", "Secret"),
     ("redfish://192.0.2.1/redfish/v1/Systems/root:x@1", "Secret"),
@@ -297,6 +297,7 @@ const REFUSED: [(&str, &str); 70] = [
     ("fence+fence_APC://h", "fence_apc"),
     ("fence+fence_../sh://h", "no scheme"),
     ("fence+fence_ipmilan://h", "ipmi://"),
+    ("fence+fence_ipmilanplus://h", "ipmi://"),
     ("fence+fence_idrac://h", "ipmi://"),
     ("fence+fence_aws://", "plug"),
     ("fence+fence_apc://h?plug=1%0aaction=on", "line break"),
