@@ -36,6 +36,17 @@ pub struct Context {
     pub stop: Stop,
 }
 
+impl Context {
+    /// Does this work whenever this process leads, until it is told to stop.
+    pub(crate) async fn while_leading<W>(&self, mut work: impl FnMut() -> W)
+    where
+        W: Future<Output = ()>,
+    {
+        let work = |_| work();
+        self.leadership.while_leading(&self.stop, work).await;
+    }
+}
+
 /// Told once, when the process is to end: components then finish what they are at, within
 /// [`crate::run::FINISH_WITHIN`].
 #[derive(Debug, Clone)]

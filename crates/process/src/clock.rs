@@ -39,8 +39,33 @@ impl Clock {
         }
     }
 
-    /// Sleeps until this monotonic moment.
+    /// Sleeps until this monotonic moment. One past the end of the clock never comes.
     pub async fn sleep_until(&self, mono: Duration) {
-        tokio::time::sleep_until(self.origin + mono).await;
+        match self.origin.checked_add(mono) {
+            Some(moment) => tokio::time::sleep_until(moment).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The same; without a moment it never comes.
+    pub async fn wake_at(&self, mono: Option<Duration>) {
+        self.sleep_until(mono.unwrap_or(Duration::MAX)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_moment_comes_unless_it_is_none_or_past_the_end_of_the_clock() {
+        let clock = Clock::system();
+        let year = Duration::from_hours(24 * 365);
+        clock.wake_at(Some(year)).await;
+        assert!(clock.now().mono >= year);
+        for never in [None, Some(Duration::MAX)] {
+            let waited = tokio::time::timeout(year, clock.wake_at(never)).await;
+            assert!(waited.is_err(), "{never:?}");
+        }
     }
 }

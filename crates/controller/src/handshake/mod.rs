@@ -40,10 +40,8 @@ static ACTIONS: Family = Family {
 
 /// Tells others while this process leads.
 pub async fn run(context: Context) {
-    let leadership = context.leadership.clone();
-    let stop = context.stop.clone();
-    leadership
-        .while_leading(&stop, |_| Handshake::new(context.clone()).lead())
+    context
+        .while_leading(|| Handshake::new(context.clone()).lead())
         .await;
 }
 
@@ -86,7 +84,7 @@ impl Handshake {
                 .sleeping(wake.map(|wake| wake.saturating_sub(now)));
             tokio::select! {
                 _ = cluster.next() => {}
-                () = sleep_until(&self.context, wake) => {}
+                () = self.context.clock.wake_at(wake) => {}
             }
             self.context.clock.sleep_until(now + LOOK_EVERY).await;
         }
@@ -212,12 +210,5 @@ fn about(action: &Action) -> String {
         }
         Action::TakeLease { node, .. } => node.to_string(),
         Action::DeleteLease(lease) => lease.name.clone(),
-    }
-}
-
-async fn sleep_until(context: &Context, wake: Option<Duration>) {
-    match wake {
-        Some(at) => context.clock.sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

@@ -48,13 +48,8 @@ static CASES: Family = Family {
 
 /// Heals while this process leads.
 pub async fn run(context: Context, config: Config) {
-    let leadership = context.leadership.clone();
-    let stop = context.stop.clone();
-    leadership
-        .while_leading(&stop, |_| {
-            let healer = Healer::new(context.clone(), config.clone());
-            healer.lead()
-        })
+    context
+        .while_leading(|| Healer::new(context.clone(), config.clone()).lead())
         .await;
 }
 
@@ -99,7 +94,7 @@ impl Healer {
             tokio::select! {
                 _ = cluster.next() => {}
                 Some(done) = self.jobs.next() => self.finished(done),
-                () = sleep_until(&self.context, wake) => {}
+                () = self.context.clock.wake_at(wake) => {}
             }
             self.rest(again).await;
         }
@@ -219,13 +214,6 @@ impl Drop for Healer {
     fn drop(&mut self) {
         self.heart.sleeping(None);
         self.context.metrics.replace(&CASES, []);
-    }
-}
-
-async fn sleep_until(context: &Context, wake: Option<Duration>) {
-    match wake {
-        Some(at) => context.clock.sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }
 

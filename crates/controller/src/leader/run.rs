@@ -134,7 +134,7 @@ impl Election {
                 Event::Answered(answer)
             }
             Some(sight) = self.sights.next() => Event::Seen(sight),
-            () = sleep_until(&self.clock, wake) => Event::Woken,
+            () = self.clock.sleep_until(wake) => Event::Woken,
         }
     }
 
@@ -192,12 +192,4 @@ enum Event {
     Answered(Result<Sight, dogwatch_k8s::Error>),
     Seen(Result<Sight, dogwatch_k8s::Error>),
     Woken,
-}
-
-/// A moment past the end of the clock never comes.
-async fn sleep_until(clock: &Clock, wake: Duration) {
-    if wake == Duration::MAX {
-        return std::future::pending().await;
-    }
-    clock.sleep_until(wake).await;
 }

@@ -50,11 +50,7 @@ static WRITES: Family = Family {
 
 /// Keeps all statuses true while this process leads.
 pub async fn run(context: Context) {
-    let leadership = context.leadership.clone();
-    let stop = context.stop.clone();
-    leadership
-        .while_leading(&stop, |_| lead(context.clone()))
-        .await;
+    context.while_leading(|| lead(context.clone())).await;
 }
 
 async fn lead(context: Context) {
@@ -71,7 +67,7 @@ async fn lead(context: Context) {
         // Whatever comes first: a change, or a policy that had to wait for its turn.
         tokio::select! {
             changed = cluster.next() => view = changed,
-            () = sleep_until(&context, next) => {}
+            () = context.clock.wake_at(next) => {}
         }
         context.clock.sleep_until(again).await;
         view = newest(&cluster, view);
@@ -81,13 +77,6 @@ async fn lead(context: Context) {
 fn newest(cluster: &crate::cluster::Cluster, view: Arc<ClusterView>) -> Arc<ClusterView> {
     let now = cluster.view();
     if now.synced { now } else { view }
-}
-
-async fn sleep_until(context: &Context, moment: Option<Duration>) {
-    match moment {
-        Some(moment) => context.clock.sleep_until(moment).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Works out all statuses and writes those that differ; when one that has to wait may be written.

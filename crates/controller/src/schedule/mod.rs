@@ -28,10 +28,8 @@ use crate::Context;
 
 /// Runs all schedules while this process leads.
 pub async fn run(context: Context) {
-    let leadership = context.leadership.clone();
-    let stop = context.stop.clone();
-    leadership
-        .while_leading(&stop, |_| Schedules::new(context.clone()).lead())
+    context
+        .while_leading(|| Schedules::new(context.clone()).lead())
         .await;
 }
 
@@ -71,7 +69,7 @@ impl Schedules {
             tokio::select! {
                 () = self.watch.changed() => {}
                 Some(done) = self.jobs.next() => self.finished(done),
-                () = sleep_until(&self.context, wake) => {}
+                () = self.context.clock.wake_at(wake) => {}
             }
         }
     }
@@ -155,12 +153,5 @@ impl Drop for Schedules {
     fn drop(&mut self) {
         self.heart.sleeping(None);
         show::schedules(&self.context.metrics, std::iter::empty());
-    }
-}
-
-async fn sleep_until(context: &Context, wake: Option<Duration>) {
-    match wake {
-        Some(at) => context.clock.sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

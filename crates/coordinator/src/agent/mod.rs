@@ -270,12 +270,7 @@ impl Agent {
         self.heart.sleeping(at_most);
         let wake = decision.wake.as_ref().map(|wake| wake.at);
         let until = [wake, self.say_at].into_iter().flatten().min();
-        let wake = async move {
-            match until {
-                Some(until) => clock.sleep_until(until).await,
-                None => std::future::pending().await,
-            }
-        };
+        let wake = clock.wake_at(until);
         tokio::select! {
             biased;
             Some(fact) = self.incoming.recv() => facts::apply(&mut self.seen, fact, self.clock.now()),

@@ -134,7 +134,7 @@ impl Keeper {
             tokio::select! {
                 changed = self.input.changed() => if changed.is_err() { break },
                 Some(done) = self.jobs.next() => self.take(done),
-                () = sleep_until(&self.services, wake) => {}
+                () = self.services.clock.sleep_until(wake) => {}
                 () = stop.told(), if !self.is_finishing => self.is_finishing = true,
             }
         }
@@ -208,14 +208,6 @@ impl Keeper {
     fn has_finished(&self) -> bool {
         !self.under_way.command && !self.under_way.write
     }
-}
-
-/// A moment past the end of the clock never comes.
-async fn sleep_until(services: &Services, wake: Duration) {
-    if wake == Duration::MAX {
-        return std::future::pending().await;
-    }
-    services.clock.sleep_until(wake).await;
 }
 
 /// Versions of one object are ordered (Kubernetes promises it since 1.35, and always kept it). An
