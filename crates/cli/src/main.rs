@@ -18,6 +18,7 @@ mod output;
 mod paint;
 mod person;
 mod table;
+mod wait;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -7,6 +7,21 @@ use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
 
+/// What most commands that print take.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Output {
+    /// How it is printed
+    #[arg(
+        id = "output",
+        long = "output",
+        short = 'o',
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "table"
+    )]
+    pub format: Format,
+}
+
 /// `-o`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -45,6 +60,13 @@ pub fn yaml(out: &mut impl Write, value: &impl Serialize) -> Result<(), Failure>
 
 fn unprintable(error: &dyn std::error::Error) -> Failure {
     Failure::new(Exit::Failed, format!("failed to write the output: {error}"))
+}
+
+/// One line, at once.
+pub fn say(text: &str) -> Result<(), Failure> {
+    let mut out = stdout();
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
 }
 
 /// Standard output, written at once and not line by line.

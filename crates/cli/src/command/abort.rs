@@ -1,6 +1,5 @@
 //! `dogwatch abort`.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use dogwatch_core::duration;
@@ -13,7 +12,7 @@ use tokio::time::Instant;
 use crate::args::Cluster;
 use crate::cluster::Connected;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::output::say;
 use crate::person;
 use crate::table::printable;
 
@@ -233,10 +232,4 @@ fn undone(before: &NodeSeen, after: &NodeSeen) -> Vec<String> {
         ),
     });
     lines
-}
-
-fn say(text: &str) -> Result<(), Failure> {
-    let mut out = output::stdout();
-    writeln!(out, "{text}")?;
-    Ok(out.flush()?)
 }

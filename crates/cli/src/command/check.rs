@@ -13,7 +13,7 @@ use super::nodes::Which;
 use crate::args::Cluster;
 use crate::cluster::{Connected, now};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Format};
+use crate::output::{self, Format, Output};
 use crate::paint::{Colour, Paint};
 use crate::table::printable;
 
@@ -32,14 +32,8 @@ pub struct CheckArgs {
     after_restore: bool,
 
     /// How it is printed
-    #[arg(
-        long,
-        short,
-        value_enum,
-        value_name = "FORMAT",
-        default_value = "table"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// What else can be checked. A node of such a name is written node/NAME.
@@ -87,7 +81,7 @@ pub async fn run(cluster: &Cluster, args: &CheckArgs) -> Result<(), Failure> {
         .map_err(|error| connected.failed("list Nodes and Leases", &error))?;
     if args.after_restore {
         let report = Report::new(None, check::after_restore(&fleet));
-        print(args.output, std::slice::from_ref(&report))?;
+        print(args.output.format, std::slice::from_ref(&report))?;
         return after_restore(&report);
     }
     let mut reports = Vec::new();
@@ -100,7 +94,7 @@ pub async fn run(cluster: &Cluster, args: &CheckArgs) -> Result<(), Failure> {
             None => missing = Some(connected.no_such_node(&node).await),
         }
     }
-    print(args.output, &reports)?;
+    print(args.output.format, &reports)?;
     match missing {
         Some(missing) => Err(missing),
         None => verdict(&reports),

@@ -4,21 +4,19 @@ mod follow;
 mod judge;
 mod standing;
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use dogwatch_core::power::{CONFIRMED_OFF, Confirmation, Host, HostName};
 use dogwatch_core::remedy::{Case, KeyOwner, record_on, wanting};
 use dogwatch_k8s::fleet::{HostChange, HostChanged};
 
-use super::hosts::{self, Named};
+use super::hosts::{self, Named, No, say};
 use crate::args::Cluster;
 use crate::cluster::{Connected, now};
 use crate::exit::{Exit, Failure};
-use crate::output;
 use crate::person;
 use crate::table::printable;
-use judge::{No, is_held_off, judge};
+use judge::{is_held_off, judge};
 
 /// Which host, and why it is certain.
 #[derive(Debug, clap::Args)]
@@ -196,10 +194,4 @@ async fn tell(connected: &Connected, host: &Host, by: &str, reason: &str) {
 
 fn refused(name: &HostName, text: &str, next: String) -> Failure {
     Failure::new(Exit::Failed, printable(&format!("host {name} {text}"))).next(next)
-}
-
-fn say(text: &str) -> Result<(), Failure> {
-    let mut out = output::stdout();
-    writeln!(out, "{}", printable(text))?;
-    Ok(out.flush()?)
 }

@@ -16,7 +16,7 @@ use super::schedules::{self, is_schedule};
 use crate::args::Cluster;
 use crate::cluster::{Connected, now};
 use crate::exit::Failure;
-use crate::output::{self, Format};
+use crate::output::{self, Format, Output};
 use crate::paint::{Colour, Paint};
 use crate::table::printable;
 
@@ -32,14 +32,8 @@ pub struct ExplainArgs {
     subject: Subject,
 
     /// How it is printed
-    #[arg(
-        long,
-        short,
-        value_enum,
-        value_name = "FORMAT",
-        default_value = "table"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// What is explained.
@@ -83,9 +77,9 @@ pub fn node(text: &str) -> Result<NodeName, String> {
 /// Reads, explains, prints.
 pub async fn run(cluster: &Cluster, args: &ExplainArgs) -> Result<(), Failure> {
     let node = match &args.subject {
-        Subject::Host(host) => return host::run(cluster, host, args.output).await,
-        Subject::Remedy(named) => return remedy::run(cluster, named, args.output).await,
-        Subject::Schedule(named) => return schedule::run(cluster, named, args.output).await,
+        Subject::Host(host) => return host::run(cluster, host, args.output.format).await,
+        Subject::Remedy(named) => return remedy::run(cluster, named, args.output.format).await,
+        Subject::Schedule(named) => return schedule::run(cluster, named, args.output.format).await,
         Subject::Node(node) => node,
     };
     let connected = Connected::to(cluster).await?;
@@ -100,7 +94,7 @@ pub async fn run(cluster: &Cluster, args: &ExplainArgs) -> Result<(), Failure> {
             planned,
             remediations,
         },
-        args.output,
+        args.output.format,
     )
 }
 

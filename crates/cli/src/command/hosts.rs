@@ -9,6 +9,8 @@ use crate::args::Cluster;
 use crate::cluster::Connected;
 use crate::exit::{Exit, Failure};
 use crate::near::near;
+use crate::output;
+use crate::table::printable;
 
 /// A host as it is typed: `NAMESPACE/NAME`, or its name alone; either with `host/` before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +76,43 @@ impl Named {
         let here = || connected.fleet.default_namespace().to_owned();
         HostName::new(namespace.unwrap_or_else(here), self.name.clone())
     }
+}
+
+/// Why nothing is written on a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum No {
+    /// It is so already: what follows the host's name.
+    Already(String),
+    /// It cannot be, or must not be.
+    Refused {
+        /// Why, as it follows the host's name.
+        text: String,
+        /// What to do.
+        next: String,
+    },
+}
+
+impl No {
+    /// It must not be: why, as it follows the host's name, and what to do.
+    pub fn refused(text: impl Into<String>, next: impl Into<String>) -> Self {
+        No::Refused {
+            text: text.into(),
+            next: next.into(),
+        }
+    }
+
+    /// A host that is on its way out takes nothing.
+    pub fn deleting() -> Self {
+        Self::refused(
+            "is being deleted",
+            "what waits for its end is in its metadata.finalizers",
+        )
+    }
+}
+
+/// One line, at once; what others wrote in it cannot move the terminal.
+pub fn say(text: &str) -> Result<(), Failure> {
+    output::say(&printable(text))
 }
 
 /// The kind BareMetalHost is not installed.

@@ -20,7 +20,7 @@ use crate::args::Cluster;
 use crate::cluster::{Connected, now};
 use crate::exit::{Exit, Failure};
 use crate::near::near;
-use crate::output;
+use crate::output::{self, say};
 use crate::table::printable;
 
 /// The policy that `pause --all` makes for nodes that no other rules: of the same name as the group
@@ -241,12 +241,6 @@ async fn pause_the_rest(
     say(&format!(
         "rebootpolicy/{FOR_THE_REST} was made, for the nodes that no other rules, and is paused; `dogwatch resume {FOR_THE_REST}` takes it away again"
     ))
-}
-
-fn say(text: &str) -> Result<(), Failure> {
-    let mut out = output::stdout();
-    writeln!(out, "{text}")?;
-    Ok(out.flush()?)
 }
 
 /// Names of the nodes that this policy rules.

@@ -8,20 +8,17 @@ mod guard;
 mod status;
 mod wish;
 
-use std::io::Write as _;
-
 pub use args::Power;
 use dogwatch_core::power::{Host, HostName};
 use dogwatch_k8s::fleet::HostChanged;
 
-use super::hosts;
+use super::hosts::{self, No, say};
 use crate::args::Cluster;
 use crate::cluster::{Connected, now};
 use crate::exit::{Exit, Failure};
-use crate::output;
 use crate::person;
 use args::Asking;
-use decide::{No, judge};
+use decide::judge;
 use wish::{Wish, Words};
 
 /// Asks, and follows where that was asked for.
@@ -120,10 +117,4 @@ async fn tell_reason(connected: &Connected, host: &Host, wish: &Wish, words: &Wo
             error.in_words()
         );
     }
-}
-
-fn say(text: &str) -> Result<(), Failure> {
-    let mut out = output::stdout();
-    writeln!(out, "{}", crate::table::printable(text))?;
-    Ok(out.flush()?)
 }

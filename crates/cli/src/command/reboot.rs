@@ -2,7 +2,6 @@
 
 mod follow;
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use dogwatch_core::duration;
@@ -15,7 +14,7 @@ use super::nodes::Which;
 use crate::args::Cluster;
 use crate::cluster::{Connected, now};
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::output::say;
 use crate::person;
 use crate::table::printable;
 
@@ -104,12 +103,6 @@ pub async fn run(cluster: &Cluster, args: &RebootArgs) -> Result<(), Failure> {
         let _ = failure.report();
     }
     Err(first)
-}
-
-fn say(text: &str) -> Result<(), Failure> {
-    let mut out = output::stdout();
-    writeln!(out, "{text}")?;
-    Ok(out.flush()?)
 }
 
 async fn ask(

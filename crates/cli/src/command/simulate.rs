@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use self::show::{document, table, whole};
 
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Format};
+use crate::output::{self, Format, Output};
 
 /// The rollout.
 #[derive(Debug, clap::Args)]
@@ -80,14 +80,8 @@ pub struct SimulateArgs {
     seed: u64,
 
     /// How it is printed
-    #[arg(
-        long,
-        short,
-        value_enum,
-        value_name = "FORMAT",
-        default_value = "table"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Plays the rollout and prints what it comes to. No cluster is touched.
@@ -107,9 +101,14 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         eprint!("\r\x1b[K");
     }
     let mut out = output::stdout();
-    match args.output {
+    match args.output.format {
         Format::Table | Format::Wide => {
-            table(&mut out, &plan, &outcome, args.output == Format::Wide)?;
+            table(
+                &mut out,
+                &plan,
+                &outcome,
+                args.output.format == Format::Wide,
+            )?;
         }
         Format::Json => output::json(&mut out, &document(&outcome))?,
         Format::Yaml => output::yaml(&mut out, &document(&outcome))?,

@@ -17,7 +17,7 @@ use dogwatch_core::policy::Policies;
 use crate::args::Cluster;
 use crate::cluster::{Connected, now};
 use crate::exit::Failure;
-use crate::output::{self, Format};
+use crate::output::{self, Format, Output};
 use crate::paint::Paint;
 
 /// What to show.
@@ -32,14 +32,8 @@ pub struct StatusArgs {
     all_namespaces: bool,
 
     /// How it is printed
-    #[arg(
-        long,
-        short,
-        value_enum,
-        value_name = "FORMAT",
-        default_value = "table"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: Output,
 
     /// Goes on, and shows every change
     #[arg(long, short)]
@@ -115,11 +109,11 @@ pub async fn run(cluster: &Cluster, args: &StatusArgs) -> Result<(), Failure> {
             // A watch would go on trying where a kind may not be read.
             super::remedies::look(&connected).await?;
         }
-        return watch::run(&connected, args.output, scope).await;
+        return watch::run(&connected, args.output.format, scope).await;
     }
     let status = read(&connected, &scope).await?;
     let mut out = output::stdout();
-    print(&mut out, &status, args.output, Paint::of_stdout())?;
+    print(&mut out, &status, args.output.format, Paint::of_stdout())?;
     Ok(out.flush()?)
 }
 

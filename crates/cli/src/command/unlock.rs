@@ -2,7 +2,6 @@
 
 mod target;
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use dogwatch_core::check::{self, Behind, HolderFound};
@@ -14,7 +13,7 @@ use dogwatch_k8s::lock::ReleaseOutcome;
 use crate::args::Cluster;
 use crate::cluster::{Connected, now};
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::output::say;
 use crate::person;
 use crate::table::printable;
 
@@ -192,10 +191,4 @@ async fn free(
             .failed(&format!("break Lease {name}"), &error)
             .next(format!("it may be free or not: dogwatch unlock {}", args.target))),
     }
-}
-
-fn say(text: &str) -> Result<(), Failure> {
-    let mut out = output::stdout();
-    writeln!(out, "{text}")?;
-    Ok(out.flush()?)
 }

@@ -19,7 +19,7 @@ use crate::args::Cluster;
 use crate::cluster::Connected;
 use crate::command::hosts::{self as which, Named, named};
 use crate::exit::{Exit, Failure};
-use crate::output::Format;
+use crate::output::Output;
 
 /// How many BMCs are asked at once.
 const AT_ONCE: usize = 32;
@@ -49,14 +49,8 @@ pub struct HostsArgs {
     fence_agents: PathBuf,
 
     /// How it is printed
-    #[arg(
-        long,
-        short,
-        value_enum,
-        value_name = "FORMAT",
-        default_value = "table"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Looks, prints; the exit code tells whether each would work.
@@ -68,7 +62,7 @@ pub async fn run(cluster: &Cluster, args: &HostsArgs) -> Result<(), Failure> {
     } else {
         ask_all(&connected, &hosts, args).await
     };
-    show::print(&checked, args.output)?;
+    show::print(&checked, args.output.format)?;
     match missing {
         Some(missing) => Err(missing),
         None => verdict(&checked, hosts.len()),

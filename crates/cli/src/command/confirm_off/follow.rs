@@ -12,6 +12,7 @@ use crate::cluster::Connected;
 use crate::command::remedies;
 use crate::command::status::{Scope, Sight};
 use crate::exit::{Exit, Failure};
+use crate::wait::until;
 
 /// Tells each step of what the host is held off for, until its workloads are released. Steps up to `after` are of
 /// an earlier remediation.
@@ -45,19 +46,12 @@ pub async fn to_the_release(
                 }
                 Err((_, error)) => eprintln!("dogwatch: {}; trying again", error.in_words()),
             },
-            () = at(deadline) => return Err(too_late(name, timeout.unwrap_or_default(), &told)),
+            () = until(deadline) => return Err(too_late(name, timeout.unwrap_or_default(), &told)),
             _ = tokio::signal::ctrl_c() => {
                 let text = format!("not following any more; what was said of host {name} stays");
                 return Err(Failure::new(Exit::Interrupted, text));
             }
         }
-    }
-}
-
-async fn at(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -5,20 +5,7 @@ use dogwatch_core::power::{Confirmation, Host, State, requests};
 use dogwatch_core::remedy::{Key, KeyOwner};
 
 use crate::cluster::now;
-
-/// Nothing is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum No {
-    /// It was said already: what follows the host's name.
-    Already(String),
-    /// It must not be said.
-    Refused {
-        /// Why, as it follows the host's name.
-        text: String,
-        /// What to do.
-        next: String,
-    },
-}
+use crate::command::hosts::No;
 
 /// Whether it may be said of the host as it is now. `shown`: as the person saw it, for their word is for the
 /// keys that stood there then.
@@ -26,18 +13,17 @@ pub fn judge(host: &Host, shown: &Host) -> Result<(), No> {
     let name = &host.name;
     if host.uid != shown.uid || keys(host) != keys(shown) {
         let text = "is held off by other keys than a moment ago";
-        return Err(refused(
+        return Err(No::refused(
             text,
             format!("look again: dogwatch explain host/{name}"),
         ));
     }
     if host.deleting {
-        let next = "what waits for its end is in its metadata.finalizers";
-        return Err(refused("is being deleted", next));
+        return Err(No::deleting());
     }
     if !is_held_off(host) {
         let text = "carries no key of a remediation: there is nothing that your word would release";
-        return Err(refused(text, "dogwatch status remediations"));
+        return Err(No::refused(text, "dogwatch status remediations"));
     }
     alive(host)?;
     said(host)
@@ -64,7 +50,7 @@ fn alive(host: &Host) -> Result<(), No> {
                 "the power controller switches it off by itself: dogwatch explain host/{}",
                 host.name
             );
-            Err(refused(text, next))
+            Err(No::refused(text, next))
         }
         Some(State::Off | State::PoweringOff | State::Unknown) | None => Ok(()),
     }
@@ -89,13 +75,6 @@ fn keys(host: &Host) -> Vec<String> {
     let requests = requests(host).into_iter();
     let keys = requests.filter(|request| request.key.is_some());
     keys.map(|request| request.id()).collect()
-}
-
-fn refused(text: impl Into<String>, next: impl Into<String>) -> No {
-    No::Refused {
-        text: text.into(),
-        next: next.into(),
-    }
 }
 
 #[cfg(test)]

@@ -6,23 +6,10 @@ use dogwatch_k8s::fleet::HostChange;
 use serde_json::{Value, json};
 
 use super::wish::{Mode, Wish, Words};
+use crate::command::hosts::No;
 
 /// The annotation that asks for one reboot, and the beginning of those that hold a host off.
 const REBOOT: &str = dogwatch_api::annotation::METAL3_REBOOT;
-
-/// Nothing is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum No {
-    /// It is so already: what follows the host's name.
-    Already(String),
-    /// It cannot be, or must not be.
-    Refused {
-        /// Why, as it follows the host's name.
-        text: String,
-        /// What to do.
-        next: String,
-    },
-}
 
 /// What follows the slash of an annotation's name.
 pub fn key(text: &str) -> Result<String, String> {
@@ -38,13 +25,10 @@ pub fn key(text: &str) -> Result<String, String> {
 /// What to write on the host as it stands.
 pub fn judge(host: &Host, wish: &Wish, words: &Words<'_>) -> Result<HostChange, No> {
     if host.deleting {
-        return Err(refused(
-            "is being deleted",
-            "what waits for its end is in its metadata.finalizers",
-        ));
+        return Err(No::deleting());
     }
     if wish.cuts_power() && host.disable_power_off {
-        return Err(refused(
+        return Err(No::refused(
             "has spec.disablePowerOff: it can neither be switched off nor be proved off",
             "unset it where its BMC keeps power while the host is off; else reboot it from inside",
         ));
@@ -73,7 +57,7 @@ fn cycle(host: &Host, mode: Mode, force: bool, words: &Words<'_>) -> Result<Host
     let name = &host.name;
     if !host.online {
         let text = "is wanted off (spec.online): a reboot would not bring it back";
-        return Err(refused(text, format!("dogwatch power on {name}")));
+        return Err(No::refused(text, format!("dogwatch power on {name}")));
     }
     if host.status.power.state == Some(State::Off) && host.status.powered_on == Some(false) {
         let keys = keys(host);
@@ -82,7 +66,7 @@ fn cycle(host: &Host, mode: Mode, force: bool, words: &Words<'_>) -> Result<Host
             None => format!("dogwatch explain host/{name}"),
         };
         let held = held(&keys);
-        return Err(refused(
+        return Err(No::refused(
             format!("is off{held}: there is nothing to reboot"),
             next,
         ));
@@ -122,7 +106,7 @@ fn hold(
             "was asked to be off by key {key} already{}",
             state(host)
         ))),
-        Some(there) => Err(refused(
+        Some(there) => Err(No::refused(
             format!("has key {key} already, with another value: {there}"),
             "take a key of your own, or leave it",
         )),
@@ -152,7 +136,7 @@ fn obeyed(host: &Host, force: bool) -> Result<(), No> {
         return Ok(());
     }
     let state = host.status.provisioning.as_deref().unwrap_or("none");
-    Err(refused(
+    Err(No::refused(
         format!(
             "is in provisioning state {state}: reboot annotations are obeyed on provisioned hosts only"
         ),
@@ -206,11 +190,4 @@ fn state(host: &Host) -> String {
     let state = host.status.power.state.map(State::as_str);
     let state = state.map(|state| format!("; it is {state}"));
     format!("{}{}", state.unwrap_or_default(), held(&keys(host)))
-}
-
-fn refused(text: impl Into<String>, next: impl Into<String>) -> No {
-    No::Refused {
-        text: text.into(),
-        next: next.into(),
-    }
 }

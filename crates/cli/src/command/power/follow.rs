@@ -13,6 +13,7 @@ use super::wish::Wish;
 use crate::cluster::Connected;
 use crate::exit::{Exit, Failure};
 use crate::table::printable;
+use crate::wait::until;
 
 /// Tells each step of the host, until the wish has come about or cannot any more.
 pub async fn to_the_end(
@@ -44,19 +45,12 @@ pub async fn to_the_end(
                 }
                 Err(error) => eprintln!("dogwatch: {}; trying again", error.in_words()),
             },
-            () = at(deadline) => return Err(tale.too_late(timeout.unwrap_or_default())),
+            () = until(deadline) => return Err(tale.too_late(timeout.unwrap_or_default())),
             _ = tokio::signal::ctrl_c() => {
                 let text = format!("not following any more; what was asked of host {name} stays");
                 return Err(Failure::new(Exit::Interrupted, text));
             }
         }
-    }
-}
-
-async fn at(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }
 

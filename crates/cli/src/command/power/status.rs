@@ -9,7 +9,7 @@ use crate::cluster::now;
 use crate::command::hosts::{self, Named, named};
 use crate::command::status::rows;
 use crate::exit::Failure;
-use crate::output::{self, Format};
+use crate::output::{self, Format, Output};
 use crate::paint::Paint;
 
 /// Which host.
@@ -20,14 +20,8 @@ pub struct StatusArgs {
     host: Named,
 
     /// How it is printed
-    #[arg(
-        long,
-        short,
-        value_enum,
-        value_name = "FORMAT",
-        default_value = "table"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Reads and prints.
@@ -38,11 +32,11 @@ pub async fn run(cluster: &Cluster, args: &StatusArgs) -> Result<(), Failure> {
     let carried = connected.fleet.carried().await.unwrap_or_default();
     let row = host_row(&host, carried.node_of(&host).as_ref());
     let mut out = output::stdout();
-    match args.output {
+    match args.output.format {
         Format::Json => output::json(&mut out, &row)?,
         Format::Yaml => output::yaml(&mut out, &row)?,
         Format::Table | Format::Wide => {
-            let wide = args.output == Format::Wide;
+            let wide = args.output.format == Format::Wide;
             let table = rows::hosts(std::slice::from_ref(&row), wide, now());
             table.write(&mut out, Paint::of_stdout())?;
         }

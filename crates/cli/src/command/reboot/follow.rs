@@ -13,6 +13,7 @@ use super::say;
 use crate::cluster::{Connected, now};
 use crate::exit::{Exit, Failure};
 use crate::table::printable;
+use crate::wait::until;
 
 /// The fleet in sight, and how each node's last reboot ended before anything was asked.
 pub struct Following {
@@ -70,7 +71,7 @@ impl Following {
                     }
                     Err(error) => eprintln!("dogwatch: {}; trying again", error.in_words()),
                 },
-                () = at(deadline) => return Err(tale.too_late(timeout.unwrap_or_default())),
+                () = until(deadline) => return Err(tale.too_late(timeout.unwrap_or_default())),
                 _ = tokio::signal::ctrl_c() => {
                     let text = format!("not following any more; the requests stay: {}", tale.still());
                     return Err(Failure::new(Exit::Interrupted, text)
@@ -87,13 +88,6 @@ impl Following {
             Some(fleet) => tale.take(&fleet, &self.before),
             None => Ok(()),
         }
-    }
-}
-
-async fn at(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -19,6 +19,7 @@ use crate::exit::Failure;
 use crate::output::{self, Format};
 use crate::paint::{Colour, Paint};
 use crate::table::Table;
+use crate::wait::until;
 
 /// Changes that come together are shown together.
 const TOGETHER: Duration = Duration::from_millis(100);
@@ -44,7 +45,7 @@ pub async fn run(connected: &Connected, format: Format, scope: Scope) -> Result<
                 }
                 Err((_, error)) => eprintln!("dogwatch: {}; trying again", error.in_words()),
             },
-            () = at(due) => {
+            () = until(due) => {
                 due = screen.ticks().then(|| Instant::now() + TICK);
                 if let Some(status) = sight.status(connected).await {
                     screen.show(&status)?;
@@ -60,13 +61,6 @@ fn no_kind(only: Option<What>) -> Failure {
         Some(What::Schedules) => schedules::no_kind(),
         Some(What::Nodes | What::Locks | What::Policies | What::Hosts | What::Remediations)
         | None => hosts::no_kind(),
-    }
-}
-
-async fn at(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
     }
 }
 
