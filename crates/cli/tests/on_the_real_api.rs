@@ -198,6 +198,15 @@ async fn kustomize_makes_the_same_of_the_base_as_the_program_prints() {
         sort(&mut both);
         assert_eq!(both, printed(&["manifests", flag]), "{flag}");
     }
+    let mut both = [base, kustomize("remediation").await].concat();
+    sort(&mut both);
+    let controller = both
+        .iter_mut()
+        .find(|object| object["kind"] == "Deployment");
+    let container = &mut controller.unwrap()["spec"]["template"]["spec"]["containers"][0];
+    let flags = container["args"].as_array_mut().unwrap();
+    flags.insert(1, "--components=power,remediation,healer,lock".into());
+    assert_eq!(both, printed(&["manifests", "--with-remediation"]));
 }
 
 fn objects(yaml: &str) -> Vec<Value> {

@@ -35,6 +35,16 @@ const POLICIES: [&str; 6] = [
     include_str!("../../../../deploy/policies/remediation.yaml"),
 ];
 
+/// `deploy/remediation`, in the same order.
+const REMEDIATION: [&str; 2] = [
+    include_str!("../../../../deploy/remediation/rbac.yaml"),
+    include_str!("../../../../deploy/remediation/health-checks.yaml"),
+];
+
+/// The controller's first word, and what follows it where remediation is asked for: the default is without.
+const CONTROLLER: &str = "- controller";
+const COMPONENTS: &str = "- --components=power,remediation,healer,lock";
+
 /// What the overlay `deploy/policies-deny` changes.
 const WARN: &str = "validationActions: [Warn, Audit]";
 const DENY: &str = "validationActions: [Deny]";
@@ -64,6 +74,11 @@ pub struct ManifestsArgs {
         default_missing_value = "warn"
     )]
     with_policies: Option<Requests>,
+
+    /// The controller remediates failed machines, which deletes Nodes; with the rights for that, and
+    /// those with which health checks ask it to
+    #[arg(long)]
+    with_remediation: bool,
 }
 
 /// What becomes of a request for a reboot that its author has no right to.
@@ -93,7 +108,12 @@ fn manifests(namespace: &str, args: &ManifestsArgs) -> String {
         Some(_) => POLICIES.as_slice(),
         None => &[],
     };
-    let lines = [&BASE, policies].concat().join("---\n");
+    let remediation = if args.with_remediation {
+        REMEDIATION.as_slice()
+    } else {
+        &[]
+    };
+    let lines = [&BASE, remediation, policies].concat().join("---\n");
     let replaced = lines.lines().map(|line| replaced(line, namespace, args));
     replaced.map(|line| line + "\n").collect()
 }
@@ -109,6 +129,9 @@ fn replaced(line: &str, namespace: &str, args: &ManifestsArgs) -> String {
             format!("{indent}image: {image}")
         }
         Some(_) if args.with_policies == Some(Requests::Deny) => line.replace(WARN, DENY),
+        None if args.with_remediation && line.trim_start() == CONTROLLER => {
+            format!("{line}\n{indent}{COMPONENTS}")
+        }
         Some(_) | None => line.to_owned(),
     }
 }
@@ -125,13 +148,16 @@ fn image<'a>(there: &str, args: &'a ManifestsArgs) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
+    use crate::command::controller::ControllerArgs;
+    use dogwatch_controller::run::Component;
+    use serde_json::{Value, json};
 
     fn with(image: Option<&str>, controller_image: Option<&str>) -> ManifestsArgs {
         ManifestsArgs {
             image: image.map(str::to_owned),
             controller_image: controller_image.map(str::to_owned),
             with_policies: None,
+            with_remediation: false,
         }
     }
 
@@ -148,7 +174,11 @@ mod tests {
 
     #[test]
     fn everything_stands_in_the_namespace_that_was_asked_for() {
-        let objects = objects("kube-dogs", &with(None, None));
+        let args = ManifestsArgs {
+            with_remediation: true,
+            ..with(None, None)
+        };
+        let objects = objects("kube-dogs", &args);
         assert_eq!(
             of(&objects, "Namespace")[0]["metadata"]["name"],
             "kube-dogs"
@@ -156,9 +186,9 @@ mod tests {
         let namespaces = objects
             .iter()
             .filter_map(|object| object["metadata"]["namespace"].as_str());
-        // Events about Nodes are in `default`, whatever is asked for.
+        // Events about Nodes are in `default`, and kubelets' Leases in `kube-node-lease`, whatever is asked for.
         let elsewhere: Vec<&str> = namespaces
-            .filter(|namespace| !["kube-dogs", "default"].contains(namespace))
+            .filter(|namespace| !["kube-dogs", "default", "kube-node-lease"].contains(namespace))
             .collect();
         assert_eq!(elsewhere, [""; 0]);
         for kind in ["RoleBinding", "ClusterRoleBinding"] {
@@ -172,7 +202,7 @@ mod tests {
                 assert!(name.starts_with(account), "{binding}");
             }
         }
-        assert!(!manifests("kube-dogs", &with(None, None)).contains("namespace: dogwatch\n"));
+        assert!(!manifests("kube-dogs", &args).contains("namespace: dogwatch\n"));
     }
 
     #[test]
@@ -282,13 +312,11 @@ mod tests {
         );
     }
 
-    #[test]
-    fn the_controller_understands_the_flags_it_is_given_and_gets_no_privilege() {
+    /// The flags that the controller is given, as it understands them.
+    fn controller(objects: &[Value]) -> ControllerArgs {
         use clap::Parser as _;
-        let objects = objects("dogwatch", &with(None, None));
-        let pod = &of(&objects, "Deployment")[0]["spec"]["template"]["spec"];
-        let container = &pod["containers"][0];
-        let flags = container["args"].as_array().unwrap().iter();
+        let pod = &of(objects, "Deployment")[0]["spec"]["template"]["spec"];
+        let flags = pod["containers"][0]["args"].as_array().unwrap().iter();
         let words = ["dogwatch"]
             .into_iter()
             .chain(flags.map(|flag| flag.as_str().unwrap()));
@@ -296,6 +324,45 @@ mod tests {
         let crate::command::Command::Controller(args) = args.command else {
             panic!("another command")
         };
+        *args
+    }
+
+    #[test]
+    fn nodes_are_deleted_where_remediation_is_asked_for_and_the_rest_runs_as_without() {
+        let found = |with_remediation| {
+            let args = ManifestsArgs {
+                with_remediation,
+                ..with(None, None)
+            };
+            let objects = objects("dogwatch", &args);
+            let deletes = |rule: &Value| {
+                rule["resources"] == json!(["nodes"])
+                    && rule["verbs"].as_array().unwrap().contains(&json!("delete"))
+            };
+            let roles = of(&objects, "ClusterRole").into_iter();
+            let rules = roles.filter_map(|role| role["rules"].as_array());
+            let may = rules.flatten().any(deletes);
+            let parts = controller(&objects).components.into_iter();
+            let parts: Vec<Component> = parts.map(Component::from).collect();
+            (may, parts)
+        };
+        let (may, without) = found(false);
+        assert!(
+            !may && !without.contains(&Component::Remediation),
+            "{without:?}"
+        );
+        let (may, mut parts) = found(true);
+        assert!(may && parts.contains(&Component::Remediation), "{parts:?}");
+        parts.retain(|part| *part != Component::Remediation);
+        assert_eq!(parts, without);
+    }
+
+    #[test]
+    fn the_controller_understands_the_flags_it_is_given_and_gets_no_privilege() {
+        let objects = objects("dogwatch", &with(None, None));
+        let pod = &of(&objects, "Deployment")[0]["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let args = controller(&objects);
         let port = &container["ports"][0]["containerPort"];
         assert_eq!(args.listen.to_string(), format!(":{port}"));
         // Pod Security's level "restricted".
