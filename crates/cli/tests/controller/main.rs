@@ -6,6 +6,7 @@
 
 mod leading;
 mod lock;
+mod metal;
 mod policies;
 mod power;
 mod remedy;

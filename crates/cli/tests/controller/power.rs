@@ -1,24 +1,21 @@
 //! The power of hosts, by real processes over a network, with the rights and policies that are shipped.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, Park, SimBmc, port};
+use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, SimBmc};
 use dogwatch_sim::clock::{Clock, TokioClock};
 use dogwatch_sim::seed::Seed;
 use dogwatch_testbed::ControlPlane;
 use jiff::Timestamp;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::process::Command;
 
-use crate::support::{Controller, eventually, get, installed};
+use crate::metal::{PASSWORD, account, host, metal, put_host, served};
+use crate::support::{Controller, eventually, get};
 
 const LEADS: &str = "leads";
-const PASSWORD: &str = "sekret16";
-const HOSTS_ROLE: &str = include_str!("../../../../deploy/hosts/rbac.yaml");
 
 #[tokio::test]
 async fn every_leader_killed_at_the_next_step_of_a_reboot_it_is_one_power_off_and_the_host_on() {
@@ -91,40 +88,13 @@ struct Stage {
 
 impl Stage {
     async fn new() -> Self {
-        let plane = installed(&["--with-policies=deny"]).await;
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_dogwatch"))
-            .args(["crds", "--hosts"])
-            .output()
-            .unwrap();
-        let kind = String::from_utf8(output.stdout).unwrap();
-        let namespace =
-            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "metal" } });
-        for manifests in [&kind, &namespace.to_string()] {
-            let apply = ["apply", "--server-side", "-f", "-"];
-            plane.run_kubectl(&apply, manifests).await.unwrap();
-        }
-        let apply = ["apply", "-n", "metal", "-f", "-"];
-        plane.run_kubectl(&apply, HOSTS_ROLE).await.unwrap();
+        let plane = metal().await;
         let (bmc, address) = bmc().await;
-        let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "bmc" },
-            "stringData": { "username": "admin", "password": PASSWORD } });
-        let host = json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
-            "metadata": { "name": "h0" },
-            "spec": { "online": true, "bmc": { "address": address, "credentialsName": "bmc" } } });
-        eventually(|| async {
-            for object in [&secret, &host] {
-                let applied = plane.run_kubectl(&apply, &object.to_string()).await;
-                applied.map_err(|error| error.to_string())?;
-            }
-            Ok::<_, String>(())
-        })
-        .await;
-        let token = plane.service_account_token("dogwatch", "dogwatch-controller", None);
-        let kubeconfig = plane.kubeconfig_for(&token.await.unwrap()).unwrap();
+        put_host(&plane, &address).await;
         Self {
+            kubeconfig: account(&plane).await,
             plane,
             bmc,
-            kubeconfig: Path::to_owned(&kubeconfig),
         }
     }
 
@@ -155,7 +125,7 @@ impl Stage {
     }
 
     async fn host(&self) -> Value {
-        get(&self.plane, &["bmh", "h0", "-n", "metal"]).await
+        host(&self.plane).await
     }
 
     async fn condition(&self, kind: &str, status: &str) -> Result<(), String> {
@@ -215,11 +185,6 @@ async fn bmc() -> (SimBmc, String) {
     let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(Timestamp::now()));
     let machine = Machine::running(MachineSpec::new("h0", Seed(1), Arc::clone(&clock)));
     let bmc = SimBmc::of(BmcSpec::new("h0", Seed(1), clock), machine);
-    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
-    let number = listener.local_addr().unwrap().port();
-    let park = Park::default();
-    park.add(bmc.clone());
-    let address = park.address("h0", number).unwrap();
-    tokio::spawn(port::serve_park(listener, park));
+    let address = served(&bmc).await;
     (bmc, address)
 }

@@ -1,10 +1,10 @@
 //! Remediation by real processes over a network, with the rights and policies that are shipped.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use dogwatch_core::name::NodeName;
-use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, Park, SimBmc, port};
+use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, SimBmc};
 use dogwatch_sim::clock::{Clock, TokioClock};
 use dogwatch_sim::seed::Seed;
 use dogwatch_sim::world::{Kubelet, KubeletConfig, KubeletHandle};
@@ -12,16 +12,14 @@ use dogwatch_testbed::{ControlPlane, fixtures};
 use jiff::Timestamp;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
-use crate::support::{Controller, eventually, get, installed};
+use crate::metal::{PASSWORD, account, apply, host, metal, put, put_host, served};
+use crate::support::{Controller, eventually, get};
 
 const LEADS: &str = "leads";
-const PASSWORD: &str = "sekret16";
 const NEED: &str = "host.metal3.io/external-remediation";
 const KEY: &str = "reboot.metal3.io/machine-remediation";
 const ACCOUNT: &str = "system:serviceaccount:dogwatch:dogwatch-controller";
-const HOSTS_ROLE: &str = include_str!("../../../../deploy/hosts/rbac.yaml");
 const ROLE: &str = include_str!("../../../../deploy/remediation/rbac.yaml");
 
 /// In this order. One that was passed between two looks counts as reached.
@@ -75,20 +73,10 @@ struct Stage {
 
 impl Stage {
     async fn new() -> Self {
-        let plane = installed(&["--with-policies=deny"]).await;
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_dogwatch"))
-            .args(["crds", "--hosts"])
-            .output()
-            .unwrap();
-        let kinds = String::from_utf8(output.stdout).unwrap();
-        let namespace =
-            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "metal" } });
-        let machines = fixtures::openshift_machines();
-        for manifests in [&kinds, &namespace.to_string(), &machines.to_string(), ROLE] {
+        let plane = metal().await;
+        for manifests in [&fixtures::openshift_machines().to_string(), ROLE] {
             apply(&plane, manifests).await;
         }
-        let role = ["apply", "-n", "metal", "-f", "-"];
-        plane.run_kubectl(&role, HOSTS_ROLE).await.unwrap();
         let client = dogwatch_k8s::connect::connect_by(plane.kubeconfig()).await;
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(Timestamp::now()));
         let name = NodeName::new("worker-0").unwrap();
@@ -106,25 +94,12 @@ impl Stage {
     }
 
     async fn put(&self, address: &str) {
-        let secret = json!({ "apiVersion": "v1", "kind": "Secret",
-            "metadata": { "name": "bmc", "namespace": "metal" },
-            "stringData": { "username": "admin", "password": PASSWORD } });
-        let host = json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
-            "metadata": { "name": "h0", "namespace": "metal" },
-            "spec": { "online": true, "bmc": { "address": address, "credentialsName": "bmc" } } });
+        put_host(&self.plane, address).await;
         let machine = json!({ "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
             "metadata": { "name": "m0", "namespace": "metal",
                 "annotations": { "metal3.io/BareMetalHost": "metal/h0" } },
             "spec": {} });
-        for object in [secret, host, machine] {
-            let object = object.to_string();
-            eventually(|| async {
-                let words = ["apply", "-f", "-"];
-                let applied = self.plane.run_kubectl(&words, &object).await;
-                applied.map(|_| ()).map_err(|error| error.to_string())
-            })
-            .await;
-        }
+        put(&self.plane, &machine).await;
         let node = json!({ "status": { "nodeRef": { "kind": "Node", "name": "worker-0" } } });
         let status = [
             "machine.machine.openshift.io",
@@ -167,7 +142,7 @@ impl Stage {
     }
 
     async fn host(&self) -> Value {
-        get(&self.plane, &["bmh", "h0", "-n", "metal"]).await
+        host(&self.plane).await
     }
 
     async fn node(&self) -> Value {
@@ -258,18 +233,6 @@ impl Stage {
     }
 }
 
-async fn apply(plane: &ControlPlane, manifests: &str) {
-    let words = ["apply", "--server-side", "-f", "-"];
-    plane.run_kubectl(&words, manifests).await.unwrap();
-}
-
-/// The controller's own account.
-async fn account(plane: &ControlPlane) -> PathBuf {
-    let token = plane.service_account_token("dogwatch", "dogwatch-controller", None);
-    let kubeconfig = plane.kubeconfig_for(&token.await.unwrap()).unwrap();
-    Path::to_owned(&kubeconfig)
-}
-
 /// The machine under this kubelet, and the address of its BMC on loopback.
 async fn bmc(kubelet: &KubeletHandle, clock: Arc<dyn Clock>) -> (SimBmc, String) {
     let mut spec = MachineSpec::new("h0", Seed(1), Arc::clone(&clock));
@@ -278,11 +241,6 @@ async fn bmc(kubelet: &KubeletHandle, clock: Arc<dyn Clock>) -> (SimBmc, String)
         BmcSpec::new("h0", Seed(1), clock),
         Machine::under(kubelet, spec),
     );
-    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
-    let number = listener.local_addr().unwrap().port();
-    let park = Park::default();
-    park.add(bmc.clone());
-    let address = park.address("h0", number).unwrap();
-    tokio::spawn(port::serve_park(listener, park));
+    let address = served(&bmc).await;
     (bmc, address)
 }

@@ -1,0 +1,82 @@
+//! A control plane with hosts, the account of the controller that is shipped, and a BMC on loopback.
+
+use std::path::PathBuf;
+
+use dogwatch_sim::bmc::{Park, SimBmc, port};
+use dogwatch_testbed::ControlPlane;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::support::{eventually, installed};
+
+/// Stands in no log, no metric, no Event and on no host.
+pub const PASSWORD: &str = "sekret16";
+const HOSTS_ROLE: &str = include_str!("../../../../deploy/hosts/rbac.yaml");
+
+/// One with the kind of hosts, the policies that refuse, and namespace `metal`, whose Secrets the
+/// controller may read.
+pub async fn metal() -> ControlPlane {
+    let plane = installed(&["--with-policies=deny"]).await;
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_dogwatch"))
+        .args(["crds", "--hosts"])
+        .output()
+        .unwrap();
+    let kind = String::from_utf8(output.stdout).unwrap();
+    let namespace =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "metal" } });
+    for manifests in [&kind, &namespace.to_string()] {
+        apply(&plane, manifests).await;
+    }
+    let role = ["apply", "-n", "metal", "-f", "-"];
+    plane.run_kubectl(&role, HOSTS_ROLE).await.unwrap();
+    plane
+}
+
+pub async fn apply(plane: &ControlPlane, manifests: &str) {
+    let words = ["apply", "--server-side", "-f", "-"];
+    plane.run_kubectl(&words, manifests).await.unwrap();
+}
+
+/// The controller's own account.
+pub async fn account(plane: &ControlPlane) -> PathBuf {
+    let token = plane.service_account_token("dogwatch", "dogwatch-controller", None);
+    plane.kubeconfig_for(&token.await.unwrap()).unwrap()
+}
+
+/// Where it answers on loopback from now on.
+pub async fn served(bmc: &SimBmc) -> String {
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let number = listener.local_addr().unwrap().port();
+    let park = Park::default();
+    park.add(bmc.clone());
+    let address = park.address("h0", number).unwrap();
+    tokio::spawn(port::serve_park(listener, park));
+    address
+}
+
+/// Host `h0` of this BMC, which should be on.
+pub async fn put_host(plane: &ControlPlane, address: &str) {
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret",
+        "metadata": { "name": "bmc", "namespace": "metal" },
+        "stringData": { "username": "admin", "password": PASSWORD } });
+    let host = json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
+        "metadata": { "name": "h0", "namespace": "metal" },
+        "spec": { "online": true, "bmc": { "address": address, "credentialsName": "bmc" } } });
+    for object in [secret, host] {
+        put(plane, &object).await;
+    }
+}
+
+/// As soon as its kind is served.
+pub async fn put(plane: &ControlPlane, object: &Value) {
+    let object = object.to_string();
+    eventually(|| async {
+        let applied = plane.run_kubectl(&["apply", "-f", "-"], &object).await;
+        applied.map(|_| ()).map_err(|error| error.to_string())
+    })
+    .await;
+}
+
+pub async fn host(plane: &ControlPlane) -> Value {
+    crate::support::get(plane, &["bmh", "h0", "-n", "metal"]).await
+}
