@@ -18,7 +18,7 @@ const POLL: Duration = Duration::from_millis(50);
 const LOG_LINES: usize = 20;
 
 /// A role and a binding of each kind, for a user of the name that takes the place of `CANARY`.
-const CANARY: &str = r#"
+const CANARY: &str = "
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: { name: CANARY }
@@ -40,7 +40,7 @@ kind: RoleBinding
 metadata: { name: CANARY, namespace: default }
 roleRef: { apiGroup: rbac.authorization.k8s.io, kind: Role, name: CANARY }
 subjects: [{ apiGroup: rbac.authorization.k8s.io, kind: User, name: CANARY }]
-"#;
+";
 
 /// In the URI of the requests that flush the audit log.
 pub(crate) const MARKER: &str = "/version?dogwatch-testbed-marker=";
