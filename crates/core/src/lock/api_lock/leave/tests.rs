@@ -136,7 +136,11 @@ fn who_leaves_one_lease_of_its_host_hands_the_cordon_to_the_request_on_another()
                     assert_eq!(lease.name, free(1).name);
                     None
                 }
-                other => panic!("{other:?}"),
+                other @ (LeaveStep::Done
+                | LeaveStep::Unreadable { .. }
+                | LeaveStep::Settle { .. }
+                | LeaveStep::Claim { .. }
+                | LeaveStep::Remove { .. }) => panic!("{other:?}"),
             };
             assert_eq!(wrote, expected, "{node:?} {suspect:?}");
         }
