@@ -87,6 +87,8 @@ async fn when_no_attempt_is_left_cordon_and_lock_stay_and_it_is_said() {
         .await;
     assert!(message.contains("dogwatch abort"), "{message}");
     machine.until_event("RebootFailed", &["2 attempts"]).await;
+    // It was started: a shell on a busy machine may come to its first line later.
+    machine.until_commands(2).await;
     assert_eq!(machine.commands(), 2);
     still_out(&machine).await;
     // A shutdown that was scheduled for later fires after all.

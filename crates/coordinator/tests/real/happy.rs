@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::read::is_free;
-use crate::support::{Cluster, Machine, Setting, objects};
+use crate::support::{Cluster, Machine, OnCommand, Setting, objects};
 
 #[tokio::test]
 async fn three_nodes_that_want_it_at_once_reboot_one_after_the_other() {
@@ -51,7 +51,9 @@ async fn three_nodes_that_want_it_at_once_reboot_one_after_the_other() {
 #[tokio::test]
 async fn each_transition_is_an_event() {
     let cluster = Cluster::new().await;
-    let machine = cluster.machine(Setting::default()).await;
+    // A host goes down no later for its announcement: this one waits until it was told.
+    let setting = Setting::default().on_command(OnCommand::Nothing);
+    let machine = cluster.machine(setting).await;
     machine.touch("new kernel");
     machine
         .until_event("RebootPlanned", &["run/reboot-needed", "new kernel"])
@@ -60,6 +62,8 @@ async fn each_transition_is_an_event() {
         .until_event("Draining", &["dogwatch-default-0"])
         .await;
     machine.until_event("Rebooting", &["attempt 1"]).await;
+    machine.until_commands(1).await;
+    machine.reboot().await;
     machine.until_back().await;
     machine.until_event("NewBoot", &[&machine.boot_id()]).await;
     machine.until_event("Rebooted", &[&machine.boot_id()]).await;

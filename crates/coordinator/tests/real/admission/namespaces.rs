@@ -98,7 +98,7 @@ async fn a_namespace_that_is_not_dogwatchs_is_left_alone_and_dogwatchs_can_be_de
         "wait",
         "--for=delete",
         "namespace/elsewhere",
-        "--timeout=60s",
+        "--timeout=180s",
     ];
     let gone = plane.run_kubectl(&gone, "").await;
     gone.expect("a namespace that is gone, with its Leases");

@@ -197,7 +197,7 @@ impl Cluster {
         let arguments = [
             "wait",
             &wait,
-            "--timeout=60s",
+            "--timeout=180s",
             "--namespace",
             &self.namespace,
             &format!("pdb/{name}"),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dogwatch_sim::world::Actor;
+use jiff::{SignedDuration, Timestamp};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::api::Api;
@@ -64,6 +66,12 @@ impl Machine {
     /// `kill -9` of the coordinator.
     pub async fn kill_coordinator(&self) {
         self.host.kill().await;
+    }
+
+    /// A signal to the running coordinator.
+    pub async fn signal_coordinator(&self, signal: Signal) {
+        let coordinator = self.host.coordinator.lock().await;
+        coordinator.as_ref().expect("it was started").signal(signal);
     }
 
     /// Takes the running coordinator out, to look after it oneself.
@@ -151,16 +159,19 @@ impl Machine {
 
     /// Waits for a condition with this status and reason; its message.
     pub async fn until_condition(&self, kind: &str, status: &str, reason: &str) -> String {
+        self.until_told(kind, status, reason, "").await
+    }
+
+    /// The same, and for a message with these words: what is not known at first is told later.
+    pub async fn until_told(&self, kind: &str, status: &str, reason: &str, words: &str) -> String {
         let found = |node: &Value| {
             let there = condition(node, kind)?;
-            (there["status"] == status && there["reason"] == reason)
-                .then(|| there["message"].as_str().unwrap_or_default().to_owned())
+            let message = there["message"].as_str().unwrap_or_default();
+            let is = there["status"] == status && there["reason"] == reason;
+            (is && message.contains(words)).then(|| message.to_owned())
         };
-        self.until(
-            &format!("{kind}={status} ({reason}) on {}", self.name()),
-            found,
-        )
-        .await
+        let what = format!("{kind}={status} ({reason}: {words}) on {}", self.name());
+        self.until(&what, found).await
     }
 
     /// Waits for an Event with this reason whose message has these words; the message.
@@ -236,6 +247,17 @@ impl Machine {
     pub async fn patch_node(&self, patch: &Value) {
         self.api
             .merge(&format!("/api/v1/nodes/{}", self.name()), patch)
+            .await;
+    }
+
+    /// The record's phase began so much earlier.
+    pub async fn age_record(&self, by: SignedDuration) {
+        let mut record = record(&self.node().await).expect("a record");
+        let since = record["since"].as_str().and_then(|time| time.parse().ok());
+        let since: Timestamp = since.expect("a time");
+        record["since"] = json!((since - by).to_string());
+        let annotations = json!({ "dogwatch.dev/reboot": record.to_string() });
+        self.patch_node(&json!({ "metadata": { "annotations": annotations } }))
             .await;
     }
 

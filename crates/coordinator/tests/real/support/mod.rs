@@ -22,4 +22,4 @@ pub use machine::Machine;
 pub use world::World;
 
 /// How long anything awaited may take. Generous: it is only ever spent by a test that fails.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_mins(3);

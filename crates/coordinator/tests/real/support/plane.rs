@@ -108,11 +108,13 @@ async fn start(policies: bool) -> ControlPlane {
         let applied = plane.run_kubectl(&["apply", "-f", "-"], manifest).await;
         applied.expect("a manifest that is accepted");
     }
+    let rights = plane.wait_until_rights_are_in_force().await;
+    rights.expect("the API server goes by its roles");
     // A coordinator looks for the kind when it starts, and then every 5 minutes.
     let established = [
         "wait",
         "--for=condition=Established",
-        "--timeout=60s",
+        "--timeout=180s",
         POLICIES,
     ];
     let established = plane.run_kubectl(&established, "").await;
