@@ -24,6 +24,21 @@ pub const PASSWORD: &str = "sekret16";
 /// Who has the privilege level `user`.
 pub const READER: &str = "reader";
 
+/// The System GUID of a Dell server, as its BMC tells it.
+pub(crate) const DELL: &str = "33484e4fc0b53180104b470044454c4c";
+/// A System GUID that names no system.
+pub const NO_GUID: &str = "00000000000000000000000000000000";
+
+/// The System GUID of the system with this UUID: backwards, as IPMI 2.0 §20.8 wants it.
+///
+/// # Panics
+/// When it is no UUID.
+pub fn guid_of(uuid: &str) -> String {
+    let digits: Vec<char> = uuid.chars().filter(char::is_ascii_hexdigit).collect();
+    assert_eq!(digits.len(), 32, "{uuid:?} is no UUID");
+    digits.rchunks(2).flatten().collect()
+}
+
 /// How the chassis behaves from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chassis {
@@ -90,13 +105,18 @@ pub struct IpmiSim {
 impl IpmiSim {
     /// Starts one with our chassis script behind it; it answers when this returns.
     pub async fn start(on: bool) -> Result<Self, Error> {
+        Self::start_as(on, DELL).await
+    }
+
+    /// The same with this System GUID: [`guid_of`], or [`NO_GUID`].
+    pub async fn start_as(on: bool, guid: &str) -> Result<Self, Error> {
         let mut service = Service::new(NAME)?;
         let script = service.folder().join("chassis");
         write(&script, CHASSIS)?;
         write(&service.folder().join("power"), if on { "1" } else { "0" })?;
         write(&service.folder().join("mode"), Chassis::Sound.word())?;
         let chassis = format!("chassis_control \"/bin/sh {}\"\n", script.display());
-        let port = run(&mut service, &chassis).await?;
+        let port = run(&mut service, &chassis, guid).await?;
         Ok(Self { service, port })
     }
 
@@ -153,10 +173,13 @@ impl IpmiSim {
 }
 
 /// Starts `ipmi_sim` in this service's folder, with these lines in its configuration, on a port of its own.
-pub(crate) async fn run(service: &mut Service, chassis: &str) -> Result<u16, Error> {
+pub(crate) async fn run(service: &mut Service, chassis: &str, guid: &str) -> Result<u16, Error> {
     let folder = service.folder().to_owned();
     let port = ports::free()?;
-    write(&folder.join("lan.conf"), &configuration(port, chassis))?;
+    write(
+        &folder.join("lan.conf"),
+        &configuration(port, chassis, guid),
+    )?;
     write(&folder.join("sim.emu"), EMULATION)?;
     let state = folder.join("state");
     fs::create_dir_all(&state).map_err(Error::io("make", &state))?;
@@ -182,7 +205,7 @@ fn command(folder: &Path) -> Command {
 }
 
 /// Without `guid` it makes no RMCP+ session.
-fn configuration(port: u16, chassis: &str) -> String {
+fn configuration(port: u16, chassis: &str, guid: &str) -> String {
     format!(
         r#"name "bmc"
 set_working_mc 0x20
@@ -193,7 +216,7 @@ startlan 1
   allowed_auths_user md2 md5
   allowed_auths_operator md2 md5
   allowed_auths_admin md2 md5
-  guid 33484e4fc0b53180104b470044454c4c
+  guid {guid}
 endlan
 {chassis}user 2 true "{USERNAME}" "{PASSWORD}" admin 10 none md2 md5 straight
 user 3 true "{READER}" "{PASSWORD}" user 10 none md2 md5 straight

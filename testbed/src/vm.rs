@@ -8,7 +8,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use tokio::time::{Instant, sleep};
@@ -27,6 +27,8 @@ pub const RUNNING: &str = "dogwatch-guest: running";
 pub const SHUTTING_DOWN: &str = "dogwatch-guest: shutting down";
 /// On the console once it was asked to shut down, and does not.
 pub const NOT_LISTENING: &str = "dogwatch-guest: not listening";
+/// On the console again and again, with a number, while a [`Guest::Writer`] runs.
+pub const WROTE: &str = "dogwatch-guest: wrote ";
 /// The word on the kernel's command line that makes a guest deaf.
 const DEAF: &str = "dogwatch.deaf";
 
@@ -41,7 +43,25 @@ pub enum Guest {
     Polite,
     /// It says that it was asked, and goes on.
     Deaf,
+    /// It hears nothing, and writes line after line ([`WROTE`]).
+    Writer,
 }
+
+impl Guest {
+    /// What makes it so, on the kernel's command line.
+    fn words(self) -> String {
+        match self {
+            Self::Polite => String::new(),
+            Self::Deaf => DEAF.to_owned(),
+            // After the two dashes it is the first process' own.
+            Self::Writer => format!("rdinit=/bin/busybox -- sh -c \"{WRITER}\""),
+        }
+    }
+}
+
+/// The first process of a guest that writes, in place of [`INIT`].
+const WRITER: &str = "echo dogwatch-guest: running; n=0; while true; do n=$((n+1)); \
+                      echo dogwatch-guest: wrote $n; /bin/busybox sleep 0.2; done";
 
 /// The guest's first and only process. The power button shows as an input device.
 const INIT: &str = r#"#!/bin/busybox sh
@@ -100,6 +120,11 @@ pub fn find_or_make_image() -> Result<PathBuf, Error> {
 impl Vm {
     /// Starts the BMC; the machine stays off until it is powered on.
     pub async fn start(guest: Guest) -> Result<Self, Error> {
+        Self::start_as(guest, ipmi_sim::DELL).await
+    }
+
+    /// The same with this System GUID: [`ipmi_sim::guid_of`], or [`ipmi_sim::NO_GUID`].
+    pub async fn start_as(guest: Guest, guid: &str) -> Result<Self, Error> {
         let image = tokio::task::spawn_blocking(find_or_make_image)
             .await
             .expect("making does not panic")?;
@@ -111,7 +136,7 @@ impl Vm {
             "  serial 15 127.0.0.1 {serial} codec VM\n  startcmd \"/bin/sh {}\"\n  startnow false\n  poweroff_wait 60\n  kill_wait 1\n",
             service.folder().join("machine").display()
         );
-        let port = ipmi_sim::run(&mut service, &chassis).await?;
+        let port = ipmi_sim::run(&mut service, &chassis, guid).await?;
         Ok(Self { service, port })
     }
 
@@ -125,6 +150,13 @@ impl Vm {
     pub fn console(&self) -> String {
         let text = fs::read(self.service.folder().join("console")).unwrap_or_default();
         String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// When it printed last.
+    pub fn last_shown(&self) -> Result<SystemTime, Error> {
+        let console = self.service.folder().join("console");
+        let written = fs::metadata(&console).and_then(|file| file.modified());
+        written.map_err(Error::io("read", console))
     }
 
     /// Waits until the console shows `text` for the `times`th time.
@@ -166,10 +198,10 @@ impl Vm {
 /// puts it into a session of its own.
 fn machine(image: &Path, folder: &Path, serial: u16, guest: Guest) -> String {
     let (image, folder) = (image.display(), folder.display());
-    let deaf = if guest == Guest::Deaf { DEAF } else { "" };
+    let words = guest.words();
     format!(
         "exec setpriv --pdeathsig KILL qemu-system-x86_64 -accel tcg -m 128 -smp 1 -nodefaults -display none \\
-  -kernel {image}/kernel -initrd {image}/initrd -append 'console=ttyS0 quiet panic=1 {deaf}' \\
+  -kernel {image}/kernel -initrd {image}/initrd -append 'console=ttyS0 quiet panic=1 {words}' \\
   -chardev file,id=console,path={folder}/console,append=on -serial chardev:console -pidfile {folder}/pid \\
   -chardev socket,id=bmc,host=127.0.0.1,port={serial},reconnect=1 \\
   -device ipmi-bmc-extern,id=bmc0,chardev=bmc -device isa-ipmi-kcs,bmc=bmc0

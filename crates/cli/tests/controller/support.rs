@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
 /// Longer than anything here may take on a slow machine.
-pub const PATIENCE: Duration = Duration::from_mins(1);
+pub const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Two controllers that the audit log can tell apart.
 pub const USERS: [&str; 2] = ["first", "second"];
@@ -119,6 +119,17 @@ impl Controller {
             "{message:?} was not said {times} times: {:#?}",
             self.lines.borrow()
         );
+    }
+
+    /// Waits for a line that it says, now or earlier; what it says there.
+    pub async fn until_one(&self, is_it: impl Fn(&Value) -> bool) -> String {
+        let mut lines = self.lines.clone();
+        let has_it = |lines: &Vec<Value>| lines.iter().any(&is_it);
+        let waited = tokio::time::timeout(PATIENCE, lines.wait_for(has_it)).await;
+        let lines = waited.expect("it is said in time");
+        let lines = lines.expect("it runs");
+        let line = lines.iter().find(|line| is_it(line));
+        line.unwrap()["message"].as_str().unwrap().to_owned()
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -1,0 +1,47 @@
+//! The test's own hand on the API server: cheaper than a kubectl each time.
+
+use dogwatch_k8s::{Client, Error, Kind};
+use http::{Method, Request};
+use serde_json::Value;
+
+const MERGE: &str = "application/merge-patch+json";
+const JSON: &str = "application/json";
+
+pub struct Hand(pub Client);
+
+impl Hand {
+    /// An object, or null where there is none.
+    pub async fn get(&self, path: &str) -> Value {
+        match self.ask(Method::GET, path, JSON, &Value::Null).await {
+            Err(error) if error.kind() == Kind::NotFound => Value::Null,
+            answer => answer.unwrap(),
+        }
+    }
+
+    pub async fn merge(&self, path: &str, change: &Value) {
+        let changed = self.ask(Method::PATCH, path, MERGE, change).await;
+        changed.unwrap_or_else(|error| panic!("{path} {change}: {error}"));
+    }
+
+    /// It may stay for its finalizers.
+    pub async fn delete(&self, path: &str) {
+        let gone = self.ask(Method::DELETE, path, JSON, &Value::Null).await;
+        gone.unwrap();
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        kind: &str,
+        body: &Value,
+    ) -> Result<Value, Error> {
+        let body = match body {
+            Value::Null => Vec::new(),
+            body => body.to_string().into_bytes(),
+        };
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("content-type", kind).body(body).unwrap();
+        self.0.request(request).await.map_err(Error::from)
+    }
+}
