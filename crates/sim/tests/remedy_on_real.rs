@@ -56,6 +56,44 @@ async fn world() -> World {
     world
 }
 
+const BASE: [&str; 2] = [
+    include_str!("../../../deploy/base/namespace.yaml"),
+    include_str!("../../../deploy/base/controller-rbac.yaml"),
+];
+const HOSTS_ROLE: &str = include_str!("../../../deploy/hosts/rbac.yaml");
+const DELETE: &str = "- delete # remediation: a Node whose host is proved off";
+
+#[tokio::test]
+async fn without_the_right_to_delete_nodes_it_is_said_and_what_needs_none_is_served() {
+    let _alone = ALONE.lock().await;
+    let mut metal = Metal::on(client().await, short(), Timestamp::now()).await;
+    let plane = shared().await;
+    // The same account under another name, and with one right less.
+    let give = async |manifests: &str| {
+        let manifests = manifests.replace("dogwatch-controller", "dogwatch-weak");
+        let apply = ["apply", "-f", "-"];
+        plane.run_kubectl(&apply, &manifests).await.unwrap();
+    };
+    assert!(ROLE.contains(DELETE));
+    for manifests in [BASE[0], BASE[1], &ROLE.replace(DELETE, "- get")] {
+        give(manifests).await;
+    }
+    let secrets = HOSTS_ROLE.replace("dogwatch-controller", "dogwatch-weak");
+    let namespace = format!("--namespace={}", metal.namespace);
+    let apply = ["apply", "-f", "-", namespace.as_str()];
+    plane.run_kubectl(&apply, &secrets).await.unwrap();
+    let token = plane.service_account_token("dogwatch", "dogwatch-weak", None);
+    let kubeconfig = plane.kubeconfig_for(&token.await.unwrap()).unwrap();
+    metal.leading = client_by(&kubeconfig).await;
+    let mut world = World::on(metal).await;
+    world.home = "dogwatch".into();
+    remedy_cases::bad::what_needs_no_deletion_is_served_without_the_right_to_it(&world, || {
+        give(ROLE)
+    })
+    .await;
+    world.end().await;
+}
+
 /// That none is unused is held in `remedy_client_on_real`.
 async fn nothing_was_refused() {
     let mut entries = shared().await.audit().await.unwrap();

@@ -1,5 +1,6 @@
 //! What remediation keeps, on whatever API server, with simulated machines, kubelets and BMCs.
 
+pub mod bad;
 pub mod world;
 
 use dogwatch_core::remedy::{MachineApi, MachineName, ObjectName, Subject, reason};
@@ -7,6 +8,7 @@ use dogwatch_sim::bmc::What;
 use kube::ResourceExt as _;
 use serde_json::json;
 
+pub use self::bad::whatever_is_wrong_is_said_with_what_to_do_and_the_healthy_one_beside_it_is_served;
 use self::world::{KEY, NEED, World};
 
 /// Hands the name of each case to a macro that runs it somewhere.
@@ -21,6 +23,7 @@ macro_rules! every_remedy_case {
             a_hung_bmc_delays_no_other_and_its_node_stays
             another_leader_carries_a_remediation_on
             a_need_that_is_taken_away_before_the_key_is_not_served
+            whatever_is_wrong_is_said_with_what_to_do_and_the_healthy_one_beside_it_is_served
         }
     };
 }

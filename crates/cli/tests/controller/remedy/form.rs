@@ -76,10 +76,12 @@ const fn commands(command: &'static str) -> Step {
 }
 
 impl Step {
-    /// Whether this line of a leader's log says it.
+    /// Whether this line of a leader's log says it. One that has read no power yet first lets go of a node that is
+    /// not held off: that is no step.
     pub fn is_said(&self, line: &Value) -> bool {
         let commands = |command| line["command"] == command;
-        line["message"] == self.says && self.command.is_none_or(commands)
+        let is_it = line["message"] == self.says && self.command.is_none_or(commands);
+        is_it && line["reason"] != "PowerUnknown"
     }
 }
 

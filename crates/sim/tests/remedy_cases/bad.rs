@@ -1,0 +1,385 @@
+//! What a person may get wrong. Each is said on the object that it is about, with what to do next, nothing is
+//! done about it, and the healthy remediation beside it is served.
+
+use dogwatch_core::remedy::reason;
+use dogwatch_sim::bmc::{SimBmc, What};
+use k8s_openapi::api::core::v1::{Event, Node};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::world::{KEY, NEED, World};
+
+/// Keys of somebody else, however much they look like ours.
+const FOREIGN: [&str; 3] = [
+    KEY,
+    "reboot.metal3.io/machine-remediation-of-mine",
+    "reboot.metal3.io/power-remediation-mine",
+];
+
+/// What an object is.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Machine,
+    Node,
+    Request,
+    Host,
+}
+
+/// Of which object what is said, and a part of it that says what to do.
+type Row = (Kind, &'static str, &'static str, &'static str);
+
+const ROWS: [Row; 15] = [
+    (
+        Kind::Machine,
+        "unlinked",
+        reason::NO_HOST,
+        "neither annotation metal3.io/BareMetalHost nor an infrastructureRef",
+    ),
+    (
+        Kind::Machine,
+        "garbled",
+        reason::BAD_HOST_LINK,
+        "is not NAMESPACE/NAME; correct it",
+    ),
+    (
+        Kind::Machine,
+        "dangling",
+        reason::HOST_NOT_FOUND,
+        "which is not there",
+    ),
+    (
+        Kind::Machine,
+        "abroad",
+        reason::BAD_HOST_LINK,
+        "has no spec.consumerRef that confirms it",
+    ),
+    (
+        Kind::Machine,
+        "denied",
+        reason::HOST_OF_ANOTHER,
+        "correct the one that is wrong",
+    ),
+    (
+        Kind::Machine,
+        "twin-a",
+        reason::HOST_SHARED,
+        "correct annotation metal3.io/BareMetalHost of one",
+    ),
+    (
+        Kind::Machine,
+        "twin-b",
+        reason::HOST_SHARED,
+        "correct annotation metal3.io/BareMetalHost of one",
+    ),
+    (
+        Kind::Machine,
+        "same-a",
+        reason::NODE_SHARED,
+        "delete the one that is not it",
+    ),
+    (
+        Kind::Machine,
+        "same-b",
+        reason::NODE_SHARED,
+        "delete the one that is not it",
+    ),
+    (
+        Kind::Machine,
+        "swapped",
+        reason::WRONG_HOST,
+        "correct spec.bmc.address, or the link to the host",
+    ),
+    (
+        Kind::Node,
+        "alone",
+        reason::NO_HOST,
+        "write it on the one that carries this Node",
+    ),
+    (
+        Kind::Node,
+        "owned",
+        reason::NODE_OF_A_MACHINE,
+        "mark the Machine instead",
+    ),
+    (
+        Kind::Request,
+        "nowhere",
+        reason::NO_NODE,
+        "write it on the one that carries this Node",
+    ),
+    (
+        Kind::Request,
+        "anew",
+        reason::NODE_REPLACED,
+        "delete the request",
+    ),
+    (
+        Kind::Host,
+        "foreign",
+        reason::FOREIGN_KEY,
+        "whoever wrote it removes it",
+    ),
+];
+
+/// Nodes that no kubelet made.
+const NODES: [&str; 5] = ["swapped", "alone", "owned", "anew", "same"];
+
+pub async fn whatever_is_wrong_is_said_with_what_to_do_and_the_healthy_one_beside_it_is_served(
+    world: &World,
+) {
+    let healthy = world.host("h0", &json!({})).await;
+    world.machine("h0").await;
+    let old = world.node_uid("h0").await;
+    for short in NODES {
+        make_node(world, short).await;
+    }
+    let untouched = wrong_hosts(world).await;
+    wrong_machines(world).await;
+    let _process = world.process("first");
+    world.metal.until_ready("h0").await;
+    for short in ["nowhere", "anew"] {
+        world.request(short, "DeleteNode").await;
+    }
+    for short in ["alone", "owned"] {
+        world.mark_node(short).await;
+    }
+    world.mark_machine("h0", Some("")).await;
+    make_anew(world).await;
+
+    world
+        .until("the healthy one is back", || {
+            world.is_back("h0", &old, &healthy)
+        })
+        .await;
+    for row in ROWS {
+        is_said(world, row).await;
+    }
+    for bmc in untouched {
+        let log = bmc.machine().log();
+        assert_eq!(log.power_offs(), 0, "{}: {log}", bmc.name());
+    }
+    let standing = world.metal.read("foreign").await.annotations;
+    for key in FOREIGN {
+        assert_eq!(standing.get(key).map(String::as_str), Some("mine"));
+    }
+    for short in NODES {
+        assert!(world.node(short).await.is_some(), "{short} was released");
+    }
+    clear_away(world).await;
+}
+
+/// A request for a Node waits, because its BMC hangs; meanwhile the Node is made anew.
+async fn make_anew(world: &World) {
+    world
+        .until("it is known for which Node it is", || async {
+            let request = world.requests().get("anew").await.unwrap();
+            request.data["status"]["node"]["uid"].is_string()
+        })
+        .await;
+    let (name, params) = (world.node_name("anew"), DeleteParams::default());
+    world.nodes().delete(name.as_str(), &params).await.unwrap();
+    make_node(world, "anew").await;
+}
+
+async fn make_node(world: &World, short: &str) {
+    let node = json!({
+        "metadata": { "name": world.node_name(short).as_str() },
+        "status": { "nodeInfo": { "systemUUID": "4c4c4544-0047-4b90-80f1-b5c04f4e4833" } },
+    });
+    let node: Node = serde_json::from_value(node).unwrap();
+    let params = PostParams::default();
+    world.nodes().create(&params, &node).await.unwrap();
+}
+
+/// Hosts that something is wrong with. The answer is those whose power is nobody's affair.
+async fn wrong_hosts(world: &World) -> Vec<SimBmc> {
+    let metal = &world.metal;
+    let mut untouched = Vec::new();
+    for short in ["shared", "same-a", "same-b"] {
+        untouched.push(metal.host(short).await);
+    }
+    let somebody = json!({ "spec": { "consumerRef": {
+        "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
+        "namespace": metal.namespace, "name": "somebody" } } });
+    let anew = world.node_name("anew");
+    let anew = json!({ "metadata": { "annotations": { "dogwatch.dev/node": anew.as_str() } } });
+    for (short, more) in [("denied", somebody), ("anew", anew)] {
+        let bmc = metal.machine(short);
+        if short == "anew" {
+            bmc.add(What::Hang);
+        }
+        metal.put_host(short, &more).await;
+        untouched.push(bmc);
+    }
+    metal.host("swapped").await;
+    metal.machine("foreign");
+    let keys: Vec<(&str, &str)> = FOREIGN.map(|key| (key, "mine")).to_vec();
+    let keys: Value = keys.into_iter().collect();
+    let keys = json!({ "metadata": { "annotations": keys } });
+    metal.put_host("foreign", &keys).await;
+    let abroad = json!({
+        "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
+        "metadata": { "name": abroad(world) }, "spec": { "online": true },
+    });
+    let abroad: DynamicObject = serde_json::from_value(abroad).unwrap();
+    let params = PostParams::default();
+    elsewhere(world).create(&params, &abroad).await.unwrap();
+    untouched
+}
+
+/// A host in another namespace.
+fn abroad(world: &World) -> String {
+    format!("{}-abroad", world.metal.namespace)
+}
+
+fn elsewhere(world: &World) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("metal3.io", "v1alpha1", "BareMetalHost");
+    let resource = ApiResource::from_gvk(&kind);
+    Api::namespaced_with(world.metal.client.clone(), "default", &resource)
+}
+
+/// Marked, all but one: its Node is marked in its place.
+async fn wrong_machines(world: &World) {
+    let here = |host: &str| Some(format!("{}/{host}", world.metal.namespace));
+    let rows = [
+        ("unlinked", None, "unlinked"),
+        ("garbled", Some("rack 7".to_owned()), "garbled"),
+        ("dangling", here("absent"), "dangling"),
+        (
+            "abroad",
+            Some(format!("default/{}", abroad(world))),
+            "abroad",
+        ),
+        ("denied", here("denied"), "denied"),
+        ("twin-a", here("shared"), "twin-a"),
+        ("twin-b", here("shared"), "twin-b"),
+        ("same-a", here("same-a"), "same"),
+        ("same-b", here("same-b"), "same"),
+        ("swapped", here("swapped"), "swapped"),
+        ("owned", here("absent"), "owned"),
+    ];
+    for (short, host, node) in rows {
+        let need = (short != "owned").then_some("");
+        let machine = json!({
+            "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
+            "metadata": { "name": short, "annotations": {
+                "example.com/why": "a test", "metal3.io/BareMetalHost": host, NEED: need } },
+            "spec": {},
+        });
+        let mut machine: DynamicObject = serde_json::from_value(without_null(machine)).unwrap();
+        machine.metadata.namespace = Some(world.metal.namespace.clone());
+        let params = PostParams::default();
+        world.machines().create(&params, &machine).await.unwrap();
+        let node = world.node_name(node);
+        let body = json!({ "status": { "nodeRef": { "kind": "Node", "name": node.as_str() } } });
+        let (params, body) = (PatchParams::default(), Patch::Merge(body));
+        let patched = world.machines().patch_status(short, &params, &body).await;
+        patched.unwrap();
+    }
+}
+
+fn without_null(mut machine: Value) -> Value {
+    let annotations = machine["metadata"]["annotations"].as_object_mut();
+    annotations.unwrap().retain(|_, value| !value.is_null());
+    machine
+}
+
+/// In the condition, and in a Warning. A host has no condition of a remediation.
+async fn is_said(world: &World, (kind, short, reason, words): Row) {
+    let says = |it: &Value| it["reason"] == reason && has(it["message"].as_str(), words);
+    world
+        .until(&format!("{short} says {reason}: {words}"), || async {
+            let conditions = conditions(world, kind, short).await;
+            let mut own = conditions.iter().filter(|it| it["type"] == "Remediation");
+            matches!(kind, Kind::Host) || own.any(says)
+        })
+        .await;
+    let is_it = |event: &Event| {
+        let about = event.involved_object.name.as_deref();
+        event.reason.as_deref() == Some(reason)
+            && event.type_.as_deref() == Some("Warning")
+            && about.is_some_and(|about| about.ends_with(short))
+            && has(event.message.as_deref(), words)
+    };
+    world
+        .until(&format!("an Event of {short} says {reason}"), || async {
+            world.said().await.iter().any(is_it)
+        })
+        .await;
+}
+
+fn has(text: Option<&str>, words: &str) -> bool {
+    text.is_some_and(|text| text.contains(words))
+}
+
+async fn conditions(world: &World, kind: Kind, short: &str) -> Vec<Value> {
+    let object = match kind {
+        Kind::Machine => world.machines().get(short).await.unwrap().data,
+        Kind::Request => world.requests().get(short).await.unwrap().data,
+        Kind::Node => serde_json::to_value(world.node(short).await).unwrap(),
+        Kind::Host => Value::Null,
+    };
+    let conditions = object["status"]["conditions"].as_array();
+    conditions.cloned().unwrap_or_default()
+}
+
+/// What no kubelet made, and what is in another namespace.
+async fn clear_away(world: &World) {
+    let params = DeleteParams::default();
+    for short in NODES {
+        let name = world.node_name(short);
+        world.nodes().delete(name.as_str(), &params).await.unwrap();
+    }
+    let abroad = abroad(world);
+    elsewhere(world).delete(&abroad, &params).await.unwrap();
+}
+
+/// `h0` is marked, and its Node may not be deleted; beside it a request that taints is served. Then the right
+/// comes.
+pub async fn what_needs_no_deletion_is_served_without_the_right_to_it<F: Future<Output = ()>>(
+    world: &World,
+    give_right: impl Fn() -> F,
+) {
+    let bmc = world.host("h0", &json!({})).await;
+    world.machine("h0").await;
+    let name = world.node_name("h1");
+    let beside = json!({ "dogwatch.dev/node": name.as_str() });
+    let beside = world.host("h1", &beside).await;
+    let old = world.node_uid("h0").await;
+    let _process = world.process("first");
+    for short in ["h0", "h1"] {
+        world.metal.until_ready(short).await;
+    }
+    world.kubelet_dies("h1").await;
+    world.mark_machine("h0", Some("")).await;
+    world.request("h1", "OutOfServiceTaint").await;
+    is_said(
+        world,
+        (Kind::Machine, "h0", reason::REFUSED, "delete nodes"),
+    )
+    .await;
+    is_said(
+        world,
+        (Kind::Machine, "h0", reason::REFUSED, "deploy/remediation"),
+    )
+    .await;
+    world
+        .until("the other has succeeded", || {
+            super::has_succeeded(world, "h1")
+        })
+        .await;
+    world
+        .until("nothing of it is left", || world.is_clean("h1", &beside))
+        .await;
+    assert_eq!(world.node("h0").await.unwrap().uid(), Some(old.clone()));
+    give_right().await;
+    world
+        .until("it is back", || world.is_back("h0", &old, &bmc))
+        .await;
+    for bmc in [&bmc, &beside] {
+        let log = bmc.machine().log();
+        assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    }
+}
