@@ -16,6 +16,7 @@ mod remedy_cases;
 use std::path::Path;
 use std::time::Duration;
 
+use dogwatch_api::{power_remediation, power_remediation_template};
 use dogwatch_core::power::Config;
 use dogwatch_testbed::{AuditEntry, shared};
 use jiff::Timestamp;
@@ -92,6 +93,67 @@ async fn without_the_right_to_delete_nodes_it_is_said_and_what_needs_none_is_ser
     })
     .await;
     world.end().await;
+}
+
+/// What is asked for, and what the API server answers.
+const UNSERVED: [(&str, &str, &str); 6] = [
+    (
+        "PowerRemediation",
+        r#"{"strategy":{"type":"Wipe"}}"#,
+        r#"supported values: "DeleteNode", "OutOfServiceTaint""#,
+    ),
+    (
+        "PowerRemediation",
+        r#"{"strategy":{"retryLimit":11}}"#,
+        "spec.strategy.retryLimit",
+    ),
+    (
+        "PowerRemediation",
+        r#"{"strategy":{"timeout":"10s"}}"#,
+        "spec.strategy.timeout",
+    ),
+    (
+        "PowerRemediationTemplate",
+        r#"{"strategy":{"type":"DeleteNode"}}"#,
+        r#"unknown field "spec.strategy""#,
+    ),
+    (
+        "PowerRemediationTemplate",
+        r#"{"template":{"spec":{"strategy":{"type":"Wipe"}}}}"#,
+        "spec.template.spec.strategy.type: Unsupported value",
+    ),
+    (
+        "Metal3RemediationTemplate",
+        r#"{"template":{"spec":{}}}"#,
+        r#"no matches for kind "Metal3RemediationTemplate" in version "dogwatch.dev/v1alpha1""#,
+    ),
+];
+
+#[tokio::test]
+async fn a_request_or_a_template_that_nobody_can_serve_is_refused_with_its_field_named() {
+    let _alone = ALONE.lock().await;
+    let plane = shared().await;
+    for kind in [power_remediation::crd(), power_remediation_template::crd()] {
+        let apply = ["apply", "--server-side", "-f", "-"];
+        let kind = kind.to_string();
+        plane.run_kubectl(&apply, &kind).await.unwrap();
+    }
+    let established = ["wait", "--for=condition=established", "--timeout=2m", "crd"];
+    let kinds = [
+        "powerremediations.dogwatch.dev",
+        "powerremediationtemplates.dogwatch.dev",
+    ];
+    let words = [&established[..], &kinds].concat();
+    plane.run_kubectl(&words, "").await.unwrap();
+    for (kind, spec, answer) in UNSERVED {
+        let object = format!(
+            r#"{{"apiVersion":"dogwatch.dev/v1alpha1","kind":"{kind}","metadata":{{"name":"wrong","namespace":"default"}},"spec":{spec}}}"#
+        );
+        let create = ["create", "--dry-run=server", "-f", "-"];
+        let refused = plane.run_kubectl(&create, &object).await.unwrap_err();
+        let says = format!("{refused:?}").replace("\\\"", "\"");
+        assert!(says.contains(answer), "{spec}: {says}");
+    }
 }
 
 /// That none is unused is held in `remedy_client_on_real`.

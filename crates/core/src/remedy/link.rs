@@ -268,7 +268,7 @@ fn link<'a>(world: &'a World, machine: &Machine) -> Result<&'a Arc<Host>, Proble
     })?;
     let host = world.hosts.get(&name).ok_or_else(|| {
         let text = format!(
-            "machine {} is linked to BareMetalHost {name}, which is not there",
+            "machine {} is linked to BareMetalHost {name}, which is not there; correct annotation {BARE_METAL_HOST}",
             machine.name
         );
         (reason::HOST_NOT_FOUND, text)
@@ -282,18 +282,18 @@ fn through_infra<'a>(world: &'a World, machine: &Machine) -> Result<&'a String, 
     let name = &machine.name;
     let Some(infra) = &machine.infra else {
         return Err(none(format!(
-            "machine {name} has neither annotation {BARE_METAL_HOST} nor an infrastructureRef"
+            "machine {name} has neither annotation {BARE_METAL_HOST} nor an infrastructureRef; write the annotation: NAMESPACE/NAME of its host"
         )));
     };
     if infra.kind != METAL3_MACHINE || infra.group != METAL3_GROUP {
         return Err(none(format!(
-            "machine {name} has no annotation {BARE_METAL_HOST}, and its infrastructureRef is a {}, which leads to no host",
+            "machine {name} has no annotation {BARE_METAL_HOST}, and its infrastructureRef is a {}, which leads to no host; write the annotation: NAMESPACE/NAME of its host",
             infra.kind
         )));
     }
     if infra.object.namespace != name.object.namespace {
         let text = format!(
-            "the infrastructureRef of machine {name} leads into another namespace, {}",
+            "the infrastructureRef of machine {name} leads into another namespace, {}; correct it",
             infra.object.namespace
         );
         return Err((reason::BAD_HOST_LINK, text));
@@ -334,7 +334,7 @@ fn confirmed(machine: &Machine, host: &Host) -> Result<(), Problem> {
         None => Err((
             reason::BAD_HOST_LINK,
             format!(
-                "machine {} is linked to host {} in another namespace, which has no spec.consumerRef that confirms it",
+                "machine {} is linked to host {} in another namespace, which has no spec.consumerRef that confirms it; write it there, or correct the link",
                 machine.name, host.name
             ),
         )),

@@ -35,7 +35,7 @@ const ROWS: [Row; 15] = [
         Kind::Machine,
         "unlinked",
         reason::NO_HOST,
-        "neither annotation metal3.io/BareMetalHost nor an infrastructureRef",
+        "write the annotation: NAMESPACE/NAME of its host",
     ),
     (
         Kind::Machine,
@@ -47,13 +47,13 @@ const ROWS: [Row; 15] = [
         Kind::Machine,
         "dangling",
         reason::HOST_NOT_FOUND,
-        "which is not there",
+        "which is not there; correct annotation metal3.io/BareMetalHost",
     ),
     (
         Kind::Machine,
         "abroad",
         reason::BAD_HOST_LINK,
-        "has no spec.consumerRef that confirms it",
+        "no spec.consumerRef that confirms it; write it there, or correct the link",
     ),
     (
         Kind::Machine,

@@ -32,7 +32,7 @@ const DELETES: &[Form] = &[Machine, Node, Delete];
 const ALL: &[Form] = &[Machine, Node, Delete, Taint];
 
 /// In this order, and who takes them.
-const STEPS: [(Step, &[Form]); 17] = [
+const STEPS: [(Step, &[Form]); 18] = [
     (says("puts the finalizer on a request"), REQUESTS),
     (says("writes a request's status"), REQUESTS),
     (
@@ -54,6 +54,7 @@ const STEPS: [(Step, &[Form]); 17] = [
     ),
     (says("removes a reboot key: the host comes back"), ALL),
     (commands("PowerOn"), ALL),
+    (says("writes down a step of a remediation"), ALL),
     (says("brings back what was on a Node"), DELETES),
     (says("drops what was kept of a Node"), DELETES),
     (says("lifts the taint out-of-service"), &[Taint]),
