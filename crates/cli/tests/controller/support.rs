@@ -121,15 +121,15 @@ impl Controller {
         );
     }
 
-    /// Waits for a line that it says, now or earlier; what it says there.
-    pub async fn until_one(&self, is_it: impl Fn(&Value) -> bool) -> String {
+    /// Waits for a line that it says, now or earlier.
+    pub async fn until_one(&self, is_it: impl Fn(&Value) -> bool) -> Value {
         let mut lines = self.lines.clone();
         let has_it = |lines: &Vec<Value>| lines.iter().any(&is_it);
         let waited = tokio::time::timeout(PATIENCE, lines.wait_for(has_it)).await;
         let lines = waited.expect("it is said in time");
         let lines = lines.expect("it runs");
         let line = lines.iter().find(|line| is_it(line));
-        line.unwrap()["message"].as_str().unwrap().to_owned()
+        line.unwrap().clone()
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -31,8 +31,8 @@ const REQUESTS: &[Form] = &[Delete, Taint];
 const DELETES: &[Form] = &[Machine, Node, Delete];
 const ALL: &[Form] = &[Machine, Node, Delete, Taint];
 
-/// In this order, and who takes them.
-const STEPS: [(Step, &[Form]); 18] = [
+/// More or less in this order, and who takes them.
+const STEPS: [(Step, &[Form]); 17] = [
     (says("puts the finalizer on a request"), REQUESTS),
     (says("writes a request's status"), REQUESTS),
     (
@@ -54,7 +54,6 @@ const STEPS: [(Step, &[Form]); 18] = [
     ),
     (says("removes a reboot key: the host comes back"), ALL),
     (commands("PowerOn"), ALL),
-    (says("writes down a step of a remediation"), ALL),
     (says("brings back what was on a Node"), DELETES),
     (says("drops what was kept of a Node"), DELETES),
     (says("lifts the taint out-of-service"), &[Taint]),

@@ -62,17 +62,19 @@ async fn remediated(stage: &Stage, form: Form) -> Controller {
     eventually(|| stage.is_controlled()).await;
     let old = stage.node().await;
     stage.ask().await;
-    let steps = form.steps();
-    for at in 0..steps.len() {
-        let is_step = |line: &Value| steps[at..].iter().any(|step| step.is_said(line));
+    // Each dies at the first step that none has died at.
+    let mut left = form.steps();
+    loop {
+        let is_left = |line: &Value| left.iter().any(|step| step.is_said(line));
         tokio::select! {
             biased;
-            said = leader.until_one(is_step) => leader = followed(stage, leader, &said).await,
-            // The killed one had done the last steps.
+            said = leader.until_one(is_left) => {
+                leader = followed(stage, leader, &said).await;
+                left.retain(|step| !step.is_said(&said));
+            }
             () = eventually(|| stage.is_over(&old)) => break,
         }
     }
-    eventually(|| stage.is_over(&old)).await;
     if !form.is_request() {
         return leader;
     }
@@ -85,10 +87,10 @@ async fn remediated(stage: &Stage, form: Form) -> Controller {
 }
 
 /// It is killed, and another one leads at once.
-async fn followed(stage: &Stage, mut leader: Controller, said: &str) -> Controller {
+async fn followed(stage: &Stage, mut leader: Controller, said: &Value) -> Controller {
     leader.signal(Signal::KILL);
     leader.ended().await;
-    eprintln!("killed as it {said}");
+    eprintln!("killed as it {} {}", said["message"], said["command"]);
     let next = stage.controller();
     stage.free_the_lead().await;
     next.until(LEADS, 1).await;

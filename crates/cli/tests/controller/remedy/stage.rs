@@ -8,6 +8,7 @@ use dogwatch_core::name::NodeName;
 use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, SimBmc};
 use dogwatch_sim::clock::{Clock, TokioClock};
 use dogwatch_sim::seed::Seed;
+use dogwatch_sim::world::kubelet::Power;
 use dogwatch_sim::world::{Kubelet, KubeletConfig, KubeletHandle};
 use dogwatch_testbed::{AuditEntry, ControlPlane, fixtures};
 use jiff::Timestamp;
@@ -106,7 +107,9 @@ impl Stage {
 
     /// And its machine runs on; the node controller says so of it.
     pub async fn kubelet_dies(&self) {
+        let mut kubelet = self.kubelet.power();
         self.kubelet.kubelet_dies();
+        kubelet.wait_for(|it| *it == Power::Off).await.unwrap();
         let node = self.node().await;
         let conditions = node["status"]["conditions"].as_array().unwrap();
         let unknown = |condition: &Value| {
