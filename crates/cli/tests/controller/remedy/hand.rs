@@ -36,9 +36,10 @@ impl Hand {
         kind: &str,
         body: &Value,
     ) -> Result<Value, Error> {
-        let body = match body {
-            Value::Null => Vec::new(),
-            body => body.to_string().into_bytes(),
+        let body = if body.is_null() {
+            Vec::new()
+        } else {
+            body.to_string().into_bytes()
         };
         let request = Request::builder().method(method).uri(path);
         let request = request.header("content-type", kind).body(body).unwrap();
