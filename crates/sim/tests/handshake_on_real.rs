@@ -50,11 +50,11 @@ async fn world() -> World {
     let timeout = Duration::from_mins(2);
     let world = World::on(client, Clock::system(), timeout).await;
     let mut world = world.with_listeners().await;
-    world.leading = heal_rights::controller(&world.home).await;
     let here = format!("namespace: {}\n", world.home);
     let role = MEDIK8S_ROLE.replace("namespace: dogwatch\n", &here);
     let apply = ["apply", "-f", "-"];
     shared().await.run_kubectl(&apply, &role).await.unwrap();
+    world.leading = heal_rights::controller(&world.home).await;
     world
 }
 

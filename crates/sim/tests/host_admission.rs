@@ -32,7 +32,7 @@ async fn install(plane: &ControlPlane) {
     let established = [
         "wait",
         "--for=condition=established",
-        "--timeout=30s",
+        "--timeout=180s",
         "crd/baremetalhosts.metal3.io",
     ];
     plane.run_kubectl(&established, "").await.unwrap();

@@ -30,11 +30,9 @@ async fn world() -> World {
     let world = without_role().await;
     let namespace = format!("--namespace={}", world.namespace);
     let apply = ["apply", "-f", "-", namespace.as_str()];
-    shared()
-        .await
-        .run_kubectl(&apply, HOSTS_ROLE)
-        .await
-        .unwrap();
+    let plane = shared().await;
+    plane.run_kubectl(&apply, HOSTS_ROLE).await.unwrap();
+    plane.wait_until_rights_are_in_force().await.unwrap();
     world
 }
 
@@ -52,6 +50,7 @@ async fn rights(plane: &ControlPlane) {
     for manifests in [NAMESPACE, ROLES] {
         plane.run_kubectl(&apply, manifests).await.unwrap();
     }
+    plane.wait_until_rights_are_in_force().await.unwrap();
 }
 
 async fn client(file: &Path) -> kube::Client {

@@ -33,7 +33,7 @@ async fn install(plane: &ControlPlane) {
     let established = [
         "wait",
         "--for=condition=established",
-        "--timeout=30s",
+        "--timeout=180s",
         "crd/rebootpolicies.dogwatch.dev",
     ];
     plane.run_kubectl(&established, "").await.unwrap();

@@ -154,7 +154,8 @@ fn settings() -> Settings {
             poll: Duration::from_secs(2),
             confirm: Duration::from_secs(1),
             settle: Duration::from_secs(5),
-            soft: Duration::from_secs(20),
+            // A guest that is emulated on a busy machine has to hear it by then.
+            soft: Duration::from_secs(40),
             ..Config::default()
         },
         max_concurrent: NonZeroUsize::MIN,

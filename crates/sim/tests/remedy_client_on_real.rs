@@ -41,6 +41,7 @@ async fn world() -> World {
     let namespace = format!("--namespace={}", world.namespace);
     let apply = ["apply", "-f", "-", namespace.as_str()];
     plane.run_kubectl(&apply, HOSTS_ROLE).await.unwrap();
+    plane.wait_until_rights_are_in_force().await.unwrap();
     world
 }
 

@@ -49,9 +49,9 @@ every_remedy_case!(on_real);
 async fn world() -> World {
     let mut metal = Metal::on(client().await, short(), Timestamp::now()).await;
     metal.leading = power_rights::controller().await;
-    power_rights::in_namespace(&metal.namespace).await;
     let apply = ["apply", "-f", "-"];
     shared().await.run_kubectl(&apply, ROLE).await.unwrap();
+    power_rights::in_namespace(&metal.namespace).await;
     let mut world = World::on(metal).await;
     world.home = "dogwatch".into();
     world

@@ -48,7 +48,6 @@ schedule_cases::every_case!(on_real);
 async fn world() -> World {
     let client = client_by(shared().await.kubeconfig()).await;
     let mut world = World::on(client, Clock::system()).await;
-    world.leading = heal_rights::controller(&world.home).await;
     let role = HOSTS_ROLE.replace(
         "namespace: dogwatch\n",
         &format!("namespace: {}\n", world.home),
@@ -58,6 +57,7 @@ async fn world() -> World {
         let apply = ["apply", "-f", "-", namespace.as_str()];
         shared().await.run_kubectl(&apply, &role).await.unwrap();
     }
+    world.leading = heal_rights::controller(&world.home).await;
     world
 }
 

@@ -12,8 +12,10 @@ use dogwatch_core::reboot::Config;
 use serde_json::json;
 use tokio::time::timeout;
 
+use kube::ResourceExt as _;
 use world::{
-    World, all_told, coordinator_in, have, host, is_held, leave, lock, try_lock, unlock, within,
+    PATIENCE, World, all_told, coordinator_in, have, host, is_held, leave, lock, try_lock, unlock,
+    within,
 };
 
 /// Every case, handed to a macro that makes a test of each.
@@ -23,7 +25,7 @@ macro_rules! every_api_case {
             one_host_holds_and_each_replica_says_so_again
             a_host_that_holds_nothing_may_unlock
             who_does_not_want_to_wait_is_told_who_holds
-            waiters_are_served_in_the_order_they_came_at_whichever_replica
+            waiters_at_one_replica_are_served_in_the_order_they_came
             a_client_that_goes_away_leaves_nothing_and_frees_nothing_that_its_retry_got
             a_fleetlock_group_is_a_lock_of_its_own
             a_replicas_own_lease_names_who_waits_and_goes_at_the_end
@@ -88,7 +90,18 @@ pub async fn who_does_not_want_to_wait_is_told_who_holds(world: &World) {
     leave(&one, &host("b")).await;
 }
 
-pub async fn waiters_are_served_in_the_order_they_came_at_whichever_replica(world: &World) {
+pub async fn waiters_at_one_replica_are_served_in_the_order_they_came(world: &World) {
+    let served = order_of_six_at_two_replicas(world).await;
+    let of_replica = |odd: usize| served.iter().filter(move |number| **number % 2 == odd);
+    assert!(
+        of_replica(0).is_sorted() && of_replica(1).is_sorted(),
+        "{served:?}"
+    );
+}
+
+/// Six ask in turn, the even ones at one replica and the odd ones at another, while the lock is held:
+/// in which order they were served.
+pub async fn order_of_six_at_two_replicas(world: &World) -> Vec<usize> {
     let replicas = [world.replica(), world.replica()];
     have(&replicas[0], &host("first")).await;
     let (told, mut order) = tokio::sync::mpsc::unbounded_channel();
@@ -117,18 +130,8 @@ pub async fn waiters_are_served_in_the_order_they_came_at_whichever_replica(worl
     for _ in 0..6 {
         served.push(within(order.recv()).await.unwrap());
     }
-    let of_replica = |odd: usize| served.iter().filter(move |number| **number % 2 == odd);
-    assert!(
-        of_replica(0).is_sorted() && of_replica(1).is_sorted(),
-        "{served:?}"
-    );
-    // A replica whose turn it is has 50 ms: on a busy machine that may be too short.
-    let early = served
-        .iter()
-        .enumerate()
-        .map(|(place, number)| number.saturating_sub(place));
-    assert!(early.max() <= Some(2), "{served:?}");
     world.until_free().await;
+    served
 }
 
 pub async fn a_client_that_goes_away_leaves_nothing_and_frees_nothing_that_its_retry_got(
@@ -204,11 +207,10 @@ pub async fn a_replicas_own_lease_names_who_waits_and_goes_at_the_end(world: &Wo
     let named = async {
         loop {
             let replicas = world.replicas().await;
-            let text = replicas[0].metadata.annotations.clone().unwrap_or_default();
-            if text
-                .get("dogwatch.dev/waiting")
-                .is_some_and(|text| text.contains("api/b"))
-            {
+            let own = replicas.first().map(|own| own.annotations().clone());
+            let text = own.unwrap_or_default();
+            let waiting = text.get("dogwatch.dev/waiting");
+            if waiting.is_some_and(|text| text.contains("api/b")) {
                 return replicas;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -221,7 +223,7 @@ pub async fn a_replicas_own_lease_names_who_waits_and_goes_at_the_end(world: &Wo
     leave(&one, &host("a")).await;
     assert!(is_held(&waiting.await.unwrap()));
     leave(&one, &host("b")).await;
-    assert!(one.shutdown(Duration::from_secs(20)).await);
+    assert!(one.shutdown(PATIENCE).await);
     assert_eq!(world.replicas().await.len(), 0);
 }
 
@@ -232,7 +234,7 @@ pub async fn a_replica_that_ends_gives_back_what_nobody_was_told(world: &World) 
     while one.waiting() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(one.shutdown(Duration::from_secs(20)).await);
+    assert!(one.shutdown(PATIENCE).await);
     let answer = waits.await.unwrap();
     assert!(
         matches!(answer, LockAnswer::Unavailable { .. }),
@@ -281,7 +283,8 @@ pub async fn nobody_elses_cordon_is_removed(world: &World) {
 
 fn hasty() -> Config {
     Config {
-        drain_timeout: Duration::from_secs(3),
+        // Long enough for a list of the node's pods on a busy machine: the answer counts them.
+        drain_timeout: Duration::from_secs(10),
         ..Config::default()
     }
 }
@@ -298,7 +301,7 @@ pub async fn a_drain_that_fails_is_undone_and_answered_with_its_reason(world: &W
         panic!("its budget allows nothing")
     };
     assert!(
-        why.contains("not drained within 3s: 0 pods gone, 1 to go"),
+        why.contains("not drained within 10s: 0 pods gone, 1 to go"),
         "{why}"
     );
     assert_eq!(world.closed().await, (false, None));

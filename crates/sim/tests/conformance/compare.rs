@@ -11,7 +11,7 @@ use super::servers::{Answer, Server};
 use super::step::{Kept, Step};
 
 /// How long a definition may take to come into force.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(2);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Both servers give what the case expects, and the same altogether.

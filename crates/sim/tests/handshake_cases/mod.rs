@@ -295,6 +295,13 @@ pub async fn a_dead_leaders_marks_are_taken_off_by_the_next_one(world: &World) {
 }
 
 pub async fn a_node_that_does_not_come_back_is_theirs_after_its_timeout(world: &World) {
+    world.make_node("n1", &json!({}), Some("rebooting")).await;
+    world.make_machine("n1", &json!({})).await;
+    let patient = world.leader();
+    world
+        .until("others are told", || is_told(world, "n1"))
+        .await;
+    drop(patient);
     let world = &World {
         client: world.client.clone(),
         leading: world.leading.clone(),
@@ -305,12 +312,7 @@ pub async fn a_node_that_does_not_come_back_is_theirs_after_its_timeout(world: &
             ..world.flags.clone()
         },
     };
-    world.make_node("n1", &json!({}), Some("rebooting")).await;
-    world.make_machine("n1", &json!({})).await;
     let _leader = world.leader();
-    world
-        .until("others are told", || is_told(world, "n1"))
-        .await;
     world
         .until("and then it is failed", || is_untold(world, "n1"))
         .await;

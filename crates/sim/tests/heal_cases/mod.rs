@@ -66,9 +66,8 @@ pub async fn a_node_that_came_back_is_brought_into_service_and_the_next_is_calle
         (last.outcome, last.new_boot_id.as_str()),
         (Outcome::Rebooted, "boot-2")
     );
-    let said = world.said("n1").await;
     for reason in ["NewBoot", "Uncordoning", "ReleasingLock"] {
-        assert!(said.iter().any(|one| one == reason), "{reason}: {said:?}");
+        world.until_said("n1", reason).await;
     }
     assert!(
         leader
@@ -110,9 +109,9 @@ pub async fn a_drain_is_undone_before_its_lock_goes_and_its_coordinator_cannot_g
 pub async fn a_healer_that_dies_between_node_and_lease_is_finished_by_the_next(world: &World) {
     let node = world.make_node("n1", Phase::Draining).await;
     world.hold(&node).await;
-    let leader = world.leader();
+    let leader = world.leader_that_cannot_write_leases();
     world
-        .until_closely("the Node is written", || async {
+        .until("the Node is written", || async {
             let node = world.node("n1").await.unwrap();
             node.record
                 .get()
@@ -201,15 +200,7 @@ pub async fn a_reboot_that_does_not_happen_keeps_cordon_and_lock_and_is_said(wor
             conditions.any(|c| c.kind == "MaintenanceInProgress" && c.reason == "RebootFailed")
         })
         .await;
-    world
-        .until("it is an Event", || async {
-            world
-                .said("n1")
-                .await
-                .iter()
-                .any(|reason| reason == "RebootFailed")
-        })
-        .await;
+    world.until_said("n1", "RebootFailed").await;
     world.time_passes().await;
     assert!(world.node("n1").await.unwrap().unschedulable);
     assert_eq!(world.lease().await, lease);

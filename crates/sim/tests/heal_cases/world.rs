@@ -95,6 +95,27 @@ impl World {
 
     /// A process that leads from now on and watches everything anew.
     pub fn leader(&self) -> Leader {
+        self.leader_by(&self.leading)
+    }
+
+    /// The same, but what it writes to Leases never leaves it: as if it died before.
+    pub fn leader_that_cannot_write_leases(&self) -> Leader {
+        let client = self.leading.clone();
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let stays =
+                request.method() != http::Method::GET && request.uri().path().contains("/leases/");
+            let client = client.clone();
+            async move {
+                if stays {
+                    std::future::pending::<()>().await;
+                }
+                client.send(request).await
+            }
+        });
+        self.leader_by(&Client::new(service, "default"))
+    }
+
+    fn leader_by(&self, client: &Client) -> Leader {
         let (terms, leadership) = Leadership::new(self.clock.clone());
         let far = Now {
             wall: Timestamp::MAX,
@@ -108,7 +129,7 @@ impl World {
         let (stopper, stop) = Stop::new();
         let metrics = Metrics::default();
         let context = Context {
-            client: self.leading.clone(),
+            client: client.clone(),
             namespace: self.namespace.clone(),
             clock: self.clock.clone(),
             flags: self.config.flags.clone(),
@@ -119,7 +140,7 @@ impl World {
             metrics: metrics.clone(),
             stop,
         };
-        let watches = ClusterWatch::new(self.leading.clone(), &self.namespace, || 0.5);
+        let watches = ClusterWatch::new(client.clone(), &self.namespace, || 0.5);
         let tasks = vec![
             tokio::spawn(showing.run(watches)),
             tokio::spawn(healer::run(context, self.config.clone())),
@@ -298,27 +319,19 @@ impl World {
 
     /// Waits for what is to be observed.
     pub async fn until<F: Future<Output = bool>>(&self, what: &str, seen: impl Fn() -> F) {
-        self.until_by(self.config.heal_after / 200, what, seen)
-            .await;
-    }
-
-    /// The same, looking more closely, from when a drain's deadline is near.
-    pub async fn until_closely<F: Future<Output = bool>>(&self, what: &str, seen: impl Fn() -> F) {
-        tokio::time::sleep(self.config.flags.drain_timeout * 9 / 10).await;
-        self.until_by(Duration::from_millis(50), what, seen).await;
-    }
-
-    async fn until_by<F: Future<Output = bool>>(
-        &self,
-        pause: Duration,
-        what: &str,
-        seen: impl Fn() -> F,
-    ) {
         let deadline = Instant::now() + self.config.heal_after * 20 + Duration::from_mins(1);
         while !seen().await {
             assert!(Instant::now() < deadline, "never: {what}");
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(self.config.heal_after / 200).await;
         }
+    }
+
+    /// Waits for an Event about this node with this reason.
+    pub async fn until_said(&self, short: &str, reason: &str) {
+        self.until(reason, || async {
+            self.said(short).await.iter().any(|said| said == reason)
+        })
+        .await;
     }
 
     pub async fn until_free(&self) -> LeaseSeen {

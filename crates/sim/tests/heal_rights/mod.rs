@@ -55,6 +55,7 @@ pub async fn controller(namespace: &str) -> kube::Client {
     let rights = rights.replace("namespace: dogwatch\n", &here);
     let apply = ["apply", "-f", "-"];
     plane.run_kubectl(&apply, &rights).await.unwrap();
+    plane.wait_until_rights_are_in_force().await.unwrap();
     let token = plane.service_account_token(namespace, "dogwatch-controller", None);
     let kubeconfig = plane.kubeconfig_for(&token.await.unwrap()).unwrap();
     crate::client_by(&kubeconfig).await
@@ -66,7 +67,7 @@ async fn install_policies() {
     let manifests = format!("{policies}---\n{CANARY}");
     let apply = ["apply", "-f", "-"];
     plane.run_kubectl(&apply, &manifests).await.unwrap();
-    let deadline = Instant::now() + Duration::from_mins(1);
+    let deadline = Instant::now() + Duration::from_mins(2);
     let create = ["create", "configmap", "canary", "--dry-run=server"];
     while plane.run_kubectl(&create, "").await.is_ok() {
         assert!(Instant::now() < deadline, "the policies are not in force");

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
-pub const SOON: Duration = Duration::from_secs(40);
+pub const SOON: Duration = Duration::from_mins(2);
 
 /// Short, for a real server has a real clock.
 const CADENCE: Cadence = Cadence {

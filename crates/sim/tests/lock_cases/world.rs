@@ -191,7 +191,7 @@ pub async fn until<S: Stream<Item = Event<Lease>>>(
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), wait)
+    tokio::time::timeout(Duration::from_mins(2), wait)
         .await
         .expect("it is told")
 }

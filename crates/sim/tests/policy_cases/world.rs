@@ -15,7 +15,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_mins(2);
 
 /// Short, for a real server has a real clock.
 const CADENCE: Cadence = Cadence {

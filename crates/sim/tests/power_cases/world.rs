@@ -298,6 +298,11 @@ impl World {
 
     /// A process that leads from now on.
     pub fn process(&self, name: &str) -> Process {
+        self.process_with(name, self.config)
+    }
+
+    /// The same, with times of its own.
+    pub fn process_with(&self, name: &str, config: Config) -> Process {
         let clock = Arc::clone(&self.clock);
         let clock = Clock::with_wall(move || clock.now());
         let (terms, leadership) = Leadership::new(clock.clone());
@@ -319,7 +324,7 @@ impl World {
             stop,
         };
         let settings = Settings {
-            config: self.config,
+            config,
             max_concurrent: NonZeroUsize::new(100).unwrap(),
             host_namespaces: BTreeSet::new(),
             connect: self.connect(),

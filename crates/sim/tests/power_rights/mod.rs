@@ -25,6 +25,7 @@ pub async fn controller() -> kube::Client {
                 let apply = ["apply", "-f", "-"];
                 plane.run_kubectl(&apply, manifests).await.unwrap();
             }
+            plane.wait_until_rights_are_in_force().await.unwrap();
         })
         .await;
     let token = plane.service_account_token("dogwatch", "dogwatch-controller", None);
@@ -38,6 +39,7 @@ pub async fn in_namespace(namespace: &str) {
     let apply = ["apply", "-f", "-", namespace.as_str()];
     let plane = shared().await;
     plane.run_kubectl(&apply, HOSTS_ROLE).await.unwrap();
+    plane.wait_until_rights_are_in_force().await.unwrap();
 }
 
 /// Nothing was refused in this namespace; and once all cases have run, no right was unused.

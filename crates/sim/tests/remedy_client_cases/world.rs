@@ -22,7 +22,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-pub const SOON: Duration = Duration::from_secs(40);
+pub const SOON: Duration = Duration::from_mins(2);
 
 /// A kind with a version of it, as people write to it.
 pub type Kind = (&'static str, &'static str, &'static str, &'static str);

@@ -5,7 +5,7 @@
 
 pub mod world;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use world::World;
@@ -44,16 +44,11 @@ pub async fn at_the_appointed_time_each_target_is_asked_in_its_own_way_and_a_rec
     world.make_host(home, "h1", &carries).await;
     world.make_host(home, "h2", &json!({})).await;
     let leader = world.leader();
-    let at = world.soon();
-    let spec = json!({ "at": at.to_string(), "reason": "kernel", "mode": "hard",
+    let far = world.at(SignedDuration::from_hours(1));
+    let spec = json!({ "at": far.to_string(), "reason": "kernel", "mode": "hard",
         "nodes": selector(world), "hosts": { "names": ["h1", "h2"] } });
     let uid = world.make_schedule(home, "monthly", &spec).await;
-    world
-        .until("it waits", || async {
-            world.status(home, "monthly").await.next_occurrence == Some(at)
-        })
-        .await;
-    assert_eq!(world.request_on("n1").await, None, "before its time");
+    let at = waits_then_comes_soon(world, "monthly", far).await;
     let records = world.records(home, "monthly", 1).await;
     assert!(world.clock.now().wall >= at);
     let record = &records[0];
@@ -95,6 +90,21 @@ pub async fn at_the_appointed_time_each_target_is_asked_in_its_own_way_and_a_rec
     assert!(page.contains(ended), "{page}");
 }
 
+/// It is seen to wait for a time that is far, and asks nobody; then it is for one that comes soon.
+async fn waits_then_comes_soon(world: &World, name: &str, far: Timestamp) -> Timestamp {
+    let home = &world.home;
+    world
+        .until("it waits", || async {
+            world.status(home, name).await.next_occurrence == Some(far)
+        })
+        .await;
+    assert_eq!(world.request_on("n1").await, None, "before its time");
+    let at = world.at(SignedDuration::from_secs(3));
+    let soon = json!({ "at": at.to_string() });
+    world.change(home, name, &soon).await;
+    at
+}
+
 pub async fn a_leader_that_died_in_the_middle_is_carried_on_and_nobody_is_asked_twice(
     world: &World,
 ) {
@@ -130,7 +140,8 @@ pub async fn a_leader_that_died_in_the_middle_is_carried_on_and_nobody_is_asked_
 pub async fn who_is_suspended_deleted_or_moved_before_its_time_asks_nobody(world: &World) {
     let home = &world.home;
     let _leader = world.leader();
-    let at = world.soon();
+    // The ten calls up to the last of these changes have to be made by then.
+    let at = world.at(SignedDuration::from_secs(20));
     for name in ["suspended", "deleted", "moved", "kept"] {
         world.make_node(name, &json!({})).await;
         let spec = json!({ "at": at.to_string(), "nodes": { "names": [world.node_name(name)] } });
