@@ -24,8 +24,9 @@ const KEY: &str = "reboot.metal3.io/disk-swap";
 const HARD: &str = r#"{"mode":"hard"}"#;
 /// The key stays for so long once the host is off.
 const HELD_FOR: f64 = 8.0;
-/// How long one call to a BMC may take.
-const CALL: Duration = Duration::from_secs(3);
+/// How long one call to a BMC may take. No BMC hangs here: the rest is for a machine that is busy with something
+/// else.
+const CALL: Duration = Duration::from_secs(30);
 
 /// The hosts, and who keeps them.
 pub(super) struct Metal {

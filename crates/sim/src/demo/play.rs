@@ -28,8 +28,9 @@ const MOMENT: Duration = Duration::from_millis(120);
 const TRIGGERED_AFTER: f64 = 0.7;
 /// For so long the database's budget holds a drain up.
 const BLOCKED_FOR: f64 = 4.0;
-/// So much longer than planned is a failure.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// So much longer than planned is a failure. The rest is for a machine that is busy with something else: one
+/// that had a thirtieth of a core was not done after two minutes.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A running demo. Dropping it stops it.
 pub struct Demo {
