@@ -90,7 +90,7 @@ async fn the_real_api_server_takes_every_policy_that_is_printed() {
     let established = [
         "wait",
         "--for=condition=established",
-        "--timeout=60s",
+        "--timeout=180s",
         "crd/rebootpolicies.dogwatch.dev",
     ];
     control_plane.run_kubectl(&established, "").await.unwrap();

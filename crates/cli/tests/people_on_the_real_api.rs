@@ -62,7 +62,7 @@ async fn kinds(control_plane: &ControlPlane) {
     let served = [
         "wait",
         "--for=condition=Established",
-        "--timeout=60s",
+        "--timeout=180s",
         "crd/rebootpolicies.dogwatch.dev",
     ];
     control_plane.run_kubectl(&served, "").await.unwrap();
@@ -305,7 +305,7 @@ async fn a_check_finds_the_budget_that_the_real_controller_counted() {
     let counted = [
         "wait",
         "--for=jsonpath={.status.currentHealthy}=1",
-        "--timeout=60s",
+        "--timeout=180s",
         "-n",
         "checked-shop",
         "pdb/db",

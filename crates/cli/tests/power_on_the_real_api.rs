@@ -42,7 +42,7 @@ async fn install(plane: &ControlPlane) {
     let established = [
         "wait",
         "--for=condition=established",
-        "--timeout=60s",
+        "--timeout=180s",
         "crd/baremetalhosts.metal3.io",
     ];
     plane.run_kubectl(&established, "").await.unwrap();

@@ -76,7 +76,7 @@ async fn install(plane: &ControlPlane) {
         "crd/machines.machine.openshift.io",
         "crd/powerremediations.dogwatch.dev",
     ] {
-        let established = ["wait", "--for=condition=established", "--timeout=60s", kind];
+        let established = ["wait", "--for=condition=established", "--timeout=180s", kind];
         run(plane, &established).await;
         // Its storage comes after that; kubectl waits for it.
         let plural = kind.trim_start_matches("crd/");

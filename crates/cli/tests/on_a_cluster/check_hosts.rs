@@ -7,6 +7,7 @@ use dogwatch_sim::api::Verb;
 use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, SimBmc, port};
 use dogwatch_sim::clock::{Clock, TokioClock};
 use dogwatch_sim::seed::Seed;
+use dogwatch_testbed::ClosedPort;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -137,12 +138,9 @@ fn each_trouble_has_its_class_and_its_next_step_and_ends_with_6() {
         &json!({ "username": "YWRtaW4=", "password": "bm90LWl0" }),
     );
     secret(&stage, "half", &json!({ "username": "YWRtaW4=" }));
-    let closed = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let closed = ClosedPort::new().unwrap();
     let (nobody, other) = (
-        format!("redfish+http://{closed}"),
+        format!("redfish+http://127.0.0.1:{}", closed.number().unwrap()),
         "redfish+http://127.0.0.1:1/redfish/v1/Systems/",
     );
     let rows = [

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::hosts::{conditions, host, path, with_hosts};
 use super::stage::{Stage, ended};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_mins(2);
 
 fn dogwatch(stage: &Stage, args: &[&str]) -> (i32, String, String) {
     ended(stage.dogwatch(args).stdin(Stdio::null()))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use dogwatch_sim::api::{ApiServer, Denial, Options, Reply, Request, Verb};
 use dogwatch_sim::clock::TokioClock;
+use dogwatch_testbed::ClosedPort;
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -19,8 +20,17 @@ pub struct Stage {
     server: ApiServer,
     home: TempDir,
     port: u16,
+    _kept: Kept,
+}
+
+/// What has to live as long as the cluster.
+enum Kept {
     /// Dropped, it ends the server.
-    _stop: Option<tokio::sync::oneshot::Sender<()>>,
+    Stop(
+        #[expect(dead_code, reason = "it is there to be dropped")] tokio::sync::oneshot::Sender<()>,
+    ),
+    /// Nobody serves here.
+    Closed(#[expect(dead_code, reason = "it is there to be kept")] ClosedPort),
 }
 
 impl Stage {
@@ -45,7 +55,7 @@ impl Stage {
             server,
             home: tempfile::tempdir().unwrap(),
             port,
-            _stop: Some(stop),
+            _kept: Kept::Stop(stop),
         };
         for name in ["dogwatch", "shop"] {
             stage.post(
@@ -59,13 +69,13 @@ impl Stage {
     /// An address at which nobody listens.
     pub fn away() -> Self {
         let server = runtime().block_on(async { server() });
-        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = closed.local_addr().unwrap().port();
+        let closed = ClosedPort::new().unwrap();
+        let port = closed.number().unwrap();
         Self {
             server,
             home: tempfile::tempdir().unwrap(),
             port,
-            _stop: None,
+            _kept: Kept::Closed(closed),
         }
     }
 
