@@ -39,12 +39,16 @@ async fn install(control_plane: &ControlPlane) {
     let established = [
         "wait",
         "--for=condition=established",
-        "--timeout=30s",
+        "--timeout=120s",
         "crd/rebootpolicies.dogwatch.dev",
     ];
     control_plane.run_kubectl(&established, "").await.unwrap();
     let listed = ["get", "rebootpolicies"];
     control_plane.run_kubectl(&listed, "").await.unwrap();
+    control_plane
+        .wait_until_rights_are_in_force()
+        .await
+        .unwrap();
 }
 
 /// What the account may do, by the API server's own word.

@@ -37,8 +37,9 @@ pub async fn apply(plane: &ControlPlane, manifests: &str) {
     plane.run_kubectl(&words, manifests).await.unwrap();
 }
 
-/// The controller's own account.
+/// The controller's own account, once what it is allowed is in force.
 pub async fn account(plane: &ControlPlane) -> PathBuf {
+    plane.wait_until_rights_are_in_force().await.unwrap();
     let token = plane.service_account_token("dogwatch", "dogwatch-controller", None);
     plane.kubeconfig_for(&token.await.unwrap()).unwrap()
 }
