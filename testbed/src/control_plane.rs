@@ -188,10 +188,40 @@ impl ControlPlane {
         Ok(self.run_kubectl(&arguments, "").await?.trim().to_owned())
     }
 
+    /// A kubeconfig for a service account, once the rights that it has by now are in force.
+    pub async fn kubeconfig_of(&self, namespace: &str, account: &str) -> Result<PathBuf, Error> {
+        self.wait_until_rights_are_in_force().await?;
+        let token = self.service_account_token(namespace, account, None).await?;
+        self.kubeconfig_for(&token)
+    }
+
+    /// Applies these manifests, and waits until the kinds in them that are named (`PLURAL.GROUP`) can be used.
+    pub async fn install(&self, manifests: &str, kinds: &[&str]) -> Result<(), Error> {
+        let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
+        self.run_kubectl(&apply, manifests).await?;
+        for kind in kinds {
+            let definition = format!("crd/{kind}");
+            let established = ["wait", "--for=condition=established", "--timeout=2m"];
+            let words = [&established[..], &[definition.as_str()]].concat();
+            self.run_kubectl(&words, "").await?;
+            // A new kind answers 429 until its storage is there; kubectl waits for it.
+            self.run_kubectl(&["get", kind, "--all-namespaces"], "")
+                .await?;
+        }
+        Ok(())
+    }
+
     /// Everything the API server was asked so far, in the order of the answers. Every request that was answered before
     /// this call is in it.
     pub async fn audit(&self) -> Result<Vec<AuditEntry>, Error> {
         self.audit_since(AuditMark(0)).await
+    }
+
+    /// The same of one user.
+    pub async fn audit_of(&self, user: &str) -> Result<Vec<AuditEntry>, Error> {
+        let mut entries = self.audit().await?;
+        entries.retain(|entry| entry.user == user);
+        Ok(entries)
     }
 
     /// What came after `mark`.

@@ -44,7 +44,7 @@ pub use error::Error;
 pub use kubectl::PodRef;
 pub use ports::ClosedPort;
 pub use recipe::find_go;
-pub use rights::{UsedRights, rights_in};
+pub use rights::{UsedRights, rights_in, rights_used};
 
 static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
 

@@ -44,6 +44,19 @@ pub fn rights_in(manifests: &[&str], is_meant: impl Fn(&str) -> bool) -> BTreeSe
     rights
 }
 
+/// What was used of these requests, as [`rights_in`] writes it.
+///
+/// # Panics
+/// When something was refused.
+pub fn rights_used(asked: &[AuditEntry]) -> BTreeSet<String> {
+    let refused: Vec<&AuditEntry> = asked.iter().filter(|entry| entry.code == 403).collect();
+    assert!(
+        refused.is_empty(),
+        "what is shipped does not let it work: {refused:#?}"
+    );
+    asked.iter().map(AuditEntry::right).collect()
+}
+
 /// What one account has used in the tests of one program, test by test.
 #[derive(Debug, Default)]
 pub struct UsedRights(Mutex<(BTreeSet<String>, usize)>);
@@ -54,22 +67,28 @@ impl UsedRights {
         Self(Mutex::new((BTreeSet::new(), 0)))
     }
 
-    /// One more test is over, and `asked` is what the account has asked. Answers with all that was used, and
-    /// whether these were all tests.
+    /// One more of so many `tests` is over, and `asked` is what the account has asked. Answers with what was used
+    /// so far beyond what is `shipped`.
     ///
     /// # Panics
-    /// When it asked nothing, or something was refused.
-    pub fn after(&self, asked: &[AuditEntry], tests: usize) -> (BTreeSet<String>, bool) {
+    /// When it asked nothing, when something was refused, and after the last test when something of what is
+    /// shipped was never used.
+    pub fn after(
+        &self,
+        asked: &[AuditEntry],
+        tests: usize,
+        shipped: &BTreeSet<String>,
+    ) -> Vec<String> {
         assert!(!asked.is_empty(), "it did nothing");
-        let refused: Vec<&AuditEntry> = asked.iter().filter(|entry| entry.code == 403).collect();
-        assert!(
-            refused.is_empty(),
-            "what is shipped does not let it work: {refused:#?}"
-        );
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        used.0.extend(asked.iter().map(AuditEntry::right));
-        used.1 += 1;
-        (used.0.clone(), used.1 == tests)
+        let (used, is_last) = {
+            let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            used.0.extend(rights_used(asked));
+            used.1 += 1;
+            (used.0.clone(), used.1 == tests)
+        };
+        let unused: Vec<&String> = shipped.difference(&used).collect();
+        assert!(!is_last || unused.is_empty(), "unused: {unused:?}");
+        used.difference(shipped).cloned().collect()
     }
 }
 
@@ -89,5 +108,45 @@ mod tests {
               - list # healer: gates";
         let healers = rights_in(&[role], |why| why.starts_with("healer"));
         assert_eq!(Vec::from_iter(healers), ["list pods", "patch nodes/status"]);
+    }
+
+    fn entry(verb: &str, code: u16) -> AuditEntry {
+        AuditEntry {
+            stage: "ResponseComplete".into(),
+            verb: verb.into(),
+            user: "u".into(),
+            user_agent: String::new(),
+            resource: "pods".into(),
+            subresource: String::new(),
+            namespace: String::new(),
+            name: String::new(),
+            code,
+            uri: String::new(),
+            received: String::new(),
+        }
+    }
+
+    fn shipped() -> BTreeSet<String> {
+        ["get pods", "list pods"].map(str::to_owned).into()
+    }
+
+    #[test]
+    fn what_is_used_beyond_what_is_shipped_is_answered_and_tests_add_up() {
+        let used = UsedRights::none();
+        let beyond = used.after(&[entry("get", 200), entry("patch", 409)], 2, &shipped());
+        assert_eq!(beyond, ["patch pods"]);
+        used.after(&[entry("list", 200)], 2, &shipped());
+    }
+
+    #[test]
+    #[should_panic(expected = "unused: [\"list pods\"]")]
+    fn a_right_that_no_test_has_used_is_told_after_the_last_one() {
+        UsedRights::none().after(&[entry("get", 200)], 1, &shipped());
+    }
+
+    #[test]
+    #[should_panic(expected = "what is shipped does not let it work")]
+    fn what_was_refused_is_told_at_once() {
+        UsedRights::none().after(&[entry("get", 403)], 2, &shipped());
     }
 }

@@ -6,6 +6,9 @@
 #![expect(clippy::disallowed_methods, reason = "real time is what it measures")]
 
 #[allow(dead_code, reason = "the tests use the rest of it")]
+#[path = "../tests/support/mod.rs"]
+mod support;
+#[allow(dead_code, reason = "the tests use the rest of it")]
 #[path = "../tests/drain_cases/world.rs"]
 mod world;
 
@@ -14,9 +17,9 @@ use std::time::{Duration, Instant};
 use dogwatch_core::drain::DrainConfig;
 use dogwatch_testbed::ControlPlane;
 use futures::StreamExt as _;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
+use support::real::{client_as, client_that_asks_once};
 use world::World;
 
 /// By this user agent its calls are told from all others in the audit log.
@@ -74,7 +77,7 @@ async fn ours(control_plane: &ControlPlane, case: &Case, config: DrainConfig) ->
         .audit_mark()
         .await
         .expect("the audit log can be read");
-    let client = client(control_plane, Some(AGENT)).await;
+    let client = client_as(control_plane.kubeconfig(), AGENT).await;
     let begun = Instant::now();
     let drain = world.drain_as(client, config);
     world.until_drained(&drain).await;
@@ -111,7 +114,7 @@ async fn kubectl(control_plane: &ControlPlane, case: &Case) -> Measured {
 }
 
 async fn node_with_pods(control_plane: &ControlPlane, case: &Case) -> World {
-    let client = client(control_plane, None).await;
+    let client = client_that_asks_once(control_plane.kubeconfig()).await;
     let world = World::with_pods_that_end_after(client, case.end_after).await;
     let names: Vec<String> = (0..case.pods)
         .map(|number| format!("pod-{number}"))
@@ -122,23 +125,6 @@ async fn node_with_pods(control_plane: &ControlPlane, case: &Case) -> World {
         .collect::<Vec<_>>()
         .await;
     world
-}
-
-async fn client(control_plane: &ControlPlane, agent: Option<&str>) -> kube::Client {
-    let kubeconfig =
-        Kubeconfig::read_from(control_plane.kubeconfig()).expect("it was just written");
-    let options = KubeConfigOptions::default();
-    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .expect("it is complete");
-    config.default_retry = false;
-    if let Some(agent) = agent {
-        config.headers.push((
-            http::header::USER_AGENT,
-            agent.parse().expect("letters only"),
-        ));
-    }
-    kube::Client::try_from(config).expect("the settings are good")
 }
 
 /// Requests, each counted once; a watch that is open still has only begun.

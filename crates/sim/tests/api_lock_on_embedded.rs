@@ -9,13 +9,12 @@ mod api_lock_cases;
 mod api_lock_rounds;
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod drain_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_sim::api::{ApiServer, FaultEffect, Options, RequestInfo, Verb};
-use dogwatch_sim::clock::TokioClock;
-use jiff::Timestamp;
+use dogwatch_sim::api::{ApiServer, FaultEffect, RequestInfo, Verb};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
@@ -25,11 +24,7 @@ use api_lock_cases::world::{World, all_told, have, host, is_held, leave, lock, u
 use api_lock_rounds::{Rounds, run};
 use dogwatch_controller::lock::service::UnlockAnswer;
 use dogwatch_core::lock::HINT_LENGTH;
-
-fn server() -> ApiServer {
-    let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    ApiServer::new(Arc::new(TokioClock::starting_at(epoch)), Options::default())
-}
+use support::embedded::server;
 
 /// Every call takes a moment, so that there is something to go away from.
 fn slow(server: &ApiServer, millis: u64) {

@@ -8,25 +8,19 @@ mod api_lock_cases;
 mod api_lock_rounds;
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod drain_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
 use api_lock_cases::world::World;
 use api_lock_rounds::{Rounds, run};
-
-async fn client(control_plane: &dogwatch_testbed::ControlPlane) -> kube::Client {
-    let kubeconfig = kube::config::Kubeconfig::read_from(control_plane.kubeconfig()).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .unwrap();
-    kube::Client::try_from(config).unwrap()
-}
+use support::real::{client, client_by};
 
 macro_rules! one_after_the_other {
     ($($name:ident)*) => {
         #[tokio::test]
         async fn every_case_holds_on_a_real_api_server() {
             let control_plane = dogwatch_testbed::ControlPlane::start().await.unwrap();
-            let client = client(&control_plane).await;
+            let client = client_by(control_plane.kubeconfig()).await;
             $(
                 eprintln!("{}", stringify!($name));
                 let world = World::on(client.clone()).await;
@@ -41,7 +35,7 @@ api_lock_cases::every_api_case!(one_after_the_other);
 
 #[tokio::test]
 async fn no_lock_is_lost_or_given_twice_on_a_real_api_server_with_random_deaths() {
-    let world = World::on(client(dogwatch_testbed::shared().await).await).await;
+    let world = World::on(client().await).await;
     let rounds = Rounds {
         rounds: 300,
         clients: 8,

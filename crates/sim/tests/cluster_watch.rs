@@ -3,29 +3,24 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 #[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
+#[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "policy_cases/world.rs"]
 mod world;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::Policies;
 use dogwatch_k8s::cluster::{ClusterView, ClusterWatch};
-use dogwatch_sim::api::{ApiServer, Options};
-use dogwatch_sim::clock::TokioClock;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use support::embedded::server;
 use world::World;
-
-fn server() -> ApiServer {
-    let epoch: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    ApiServer::new(Arc::new(TokioClock::starting_at(epoch)), Options::default())
-}
 
 fn object<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).unwrap()

@@ -5,27 +5,23 @@
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod drain_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::drain::{DrainConfig, Progress};
-use dogwatch_sim::api::{ApiServer, Denial, FaultEffect, Options, RequestInfo, Verb};
-use dogwatch_sim::clock::TokioClock;
-use jiff::Timestamp;
+use dogwatch_k8s::drain::Handle;
+use dogwatch_sim::api::{ApiServer, Denial, FaultEffect, RequestInfo, Verb};
 use serde_json::json;
 use tokio::time::Instant;
 
 use drain_cases::fleet;
 use drain_cases::world::World;
+use support::embedded::{fail, server};
 
 /// The drain asks as this user, so that faults hit nobody else.
 const DRAIN: &str = "drain";
-
-fn server() -> ApiServer {
-    let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    ApiServer::new(Arc::new(TokioClock::starting_at(epoch)), Options::default())
-}
 
 macro_rules! on_embedded {
     ($($name:ident)*) => { $(
@@ -36,22 +32,7 @@ macro_rules! on_embedded {
     )* };
 }
 
-on_embedded! {
-    what_qualifies_goes_and_what_does_not_stays
-    an_empty_node_is_drained_at_once
-    excluded_pods_stay
-    a_pod_that_appears_during_the_drain_is_drained_too
-    a_budget_that_holds_a_pod_up_is_named_and_its_change_lets_the_pod_go
-    a_budget_that_is_removed_lets_its_pod_go
-    a_pod_under_several_budgets_stays_on_the_list_and_both_are_named
-    past_the_deadline_the_rest_is_deleted_budget_or_not
-    an_eviction_for_another_incarnation_harms_nobody
-    a_pod_that_is_not_there_is_already_gone
-    a_pod_in_a_terminating_namespace_is_waited_for_and_reported
-    a_daemonset_is_looked_up_by_name_and_one_that_is_gone_protects_nobody
-    the_volumes_of_drained_pods_are_waited_for_and_no_others
-    the_third_replacement_that_tolerates_the_cordon_stays_and_is_reported
-}
+drain_cases::every_case!(on_embedded);
 
 fn is_eviction(request: &RequestInfo) -> bool {
     request.subresource == "eviction"
@@ -63,13 +44,7 @@ async fn a_deletion_seen_before_the_eviction_call_returns_ends_the_wait() {
     let world = World::on(server.client("test")).await;
     world.pod("web", json!({})).await;
     let late = Duration::from_secs(20);
-    server.set_faults(move |request| {
-        if is_eviction(request) {
-            vec![FaultEffect::DelayAnswer(late)]
-        } else {
-            Vec::new()
-        }
-    });
+    fail(&server, FaultEffect::DelayAnswer(late), is_eviction);
     let begun = Instant::now();
     let drain = world.drain_as(server.client(DRAIN), DrainConfig::default());
     world.until_drained(&drain).await;
@@ -85,13 +60,8 @@ async fn an_eviction_that_arrives_after_its_pod_was_replaced_harms_nobody() {
     let server = server();
     let world = World::on(server.client("test")).await;
     world.pod("web", json!({})).await;
-    server.set_faults(|request| {
-        if is_eviction(request) {
-            vec![FaultEffect::DelayRequest(Duration::from_secs(10))]
-        } else {
-            Vec::new()
-        }
-    });
+    let late = FaultEffect::DelayRequest(Duration::from_secs(10));
+    fail(&server, late, is_eviction);
     let drain = world.drain_as(server.client(DRAIN), DrainConfig::default());
     world
         .until(&drain, |progress| progress.waiting.len() == 1)
@@ -112,14 +82,7 @@ async fn an_eviction_that_arrives_after_its_pod_was_replaced_harms_nobody() {
 async fn after_a_watch_that_ended_in_410_what_the_new_list_lacks_is_gone() {
     let server = server();
     let world = World::on(server.client("test")).await;
-    world
-        .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
-        .await;
-    world.budget("web-budget", "web", 0).await;
-    let drain = world.drain_as(server.client(DRAIN), DrainConfig::default());
-    world
-        .until(&drain, |progress| !progress.blocked.is_empty())
-        .await;
+    let drain = blocked_drain(&server, &world).await;
 
     server.partition(DRAIN, true);
     world
@@ -231,14 +194,7 @@ async fn a_drain_that_may_not_look_a_daemonset_up_says_so_and_is_not_drained() {
 async fn a_blocked_pod_is_tried_every_five_seconds_and_not_more_often() {
     let server = server();
     let world = World::on(server.client("test")).await;
-    world
-        .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
-        .await;
-    world.budget("web-budget", "web", 0).await;
-    let drain = world.drain_as(server.client(DRAIN), DrainConfig::default());
-    world
-        .until(&drain, |progress| !progress.blocked.is_empty())
-        .await;
+    let drain = blocked_drain(&server, &world).await;
     tokio::time::sleep(Duration::from_secs(61)).await;
     assert_eq!(
         evictions(&server),
@@ -252,14 +208,7 @@ async fn a_blocked_pod_is_tried_every_five_seconds_and_not_more_often() {
 async fn a_dropped_drain_stops() {
     let server = server();
     let world = World::on(server.client("test")).await;
-    world
-        .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
-        .await;
-    world.budget("web-budget", "web", 0).await;
-    let drain = world.drain_as(server.client(DRAIN), DrainConfig::default());
-    world
-        .until(&drain, |progress| !progress.blocked.is_empty())
-        .await;
+    let drain = blocked_drain(&server, &world).await;
     drop(drain);
     server.clear_audit_log();
     world.allow("web-budget", 1).await;
@@ -308,6 +257,19 @@ async fn under_a_paused_clock_the_same_world_gives_the_same_calls() {
     }
     assert!(runs[0].len() > 10, "{runs:?}");
     assert_eq!(runs[0], runs[1]);
+}
+
+/// A drain of one pod, which its budget holds up.
+async fn blocked_drain(server: &ApiServer, world: &World) -> Handle {
+    world
+        .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
+        .await;
+    world.budget("web-budget", "web", 0).await;
+    let drain = world.drain_as(server.client(DRAIN), DrainConfig::default());
+    world
+        .until(&drain, |progress| !progress.blocked.is_empty())
+        .await;
+    drain
 }
 
 /// The codes with which the drain's evictions were answered.

@@ -4,6 +4,8 @@
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod drain_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
 use dogwatch_core::drain::DrainConfig;
 use dogwatch_testbed::ControlPlane;
@@ -12,6 +14,7 @@ use tokio::sync::OnceCell;
 
 use drain_cases::fleet;
 use drain_cases::world::World;
+use support::real::{client_as, client_that_asks_once};
 
 /// Without controllers: what they would write, each case writes itself.
 async fn control_plane() -> &'static ControlPlane {
@@ -28,23 +31,7 @@ async fn control_plane() -> &'static ControlPlane {
 }
 
 async fn client() -> kube::Client {
-    client_of(control_plane().await, None).await
-}
-
-/// A client with its own user agent, if one is given: by it the audit log tells its calls apart.
-async fn client_of(control_plane: &ControlPlane, agent: Option<&str>) -> kube::Client {
-    let kubeconfig = kube::config::Kubeconfig::read_from(control_plane.kubeconfig()).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
-    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .unwrap();
-    config.default_retry = false;
-    if let Some(agent) = agent {
-        config
-            .headers
-            .push((http::header::USER_AGENT, agent.parse().unwrap()));
-    }
-    kube::Client::try_from(config).unwrap()
+    client_that_asks_once(control_plane().await.kubeconfig()).await
 }
 
 macro_rules! on_real {
@@ -56,22 +43,7 @@ macro_rules! on_real {
     )* };
 }
 
-on_real! {
-    what_qualifies_goes_and_what_does_not_stays
-    an_empty_node_is_drained_at_once
-    excluded_pods_stay
-    a_pod_that_appears_during_the_drain_is_drained_too
-    a_budget_that_holds_a_pod_up_is_named_and_its_change_lets_the_pod_go
-    a_budget_that_is_removed_lets_its_pod_go
-    a_pod_under_several_budgets_stays_on_the_list_and_both_are_named
-    past_the_deadline_the_rest_is_deleted_budget_or_not
-    an_eviction_for_another_incarnation_harms_nobody
-    a_pod_that_is_not_there_is_already_gone
-    a_pod_in_a_terminating_namespace_is_waited_for_and_reported
-    a_daemonset_is_looked_up_by_name_and_one_that_is_gone_protects_nobody
-    the_volumes_of_drained_pods_are_waited_for_and_no_others
-    the_third_replacement_that_tolerates_the_cordon_stays_and_is_reported
-}
+drain_cases::every_case!(on_real);
 
 #[tokio::test]
 async fn the_same_pods_go_as_with_kubectl_drain() {
@@ -121,7 +93,7 @@ async fn a_drain_makes_at_most_one_call_a_pod_and_twenty_more() {
     let mine = "dogwatch-drain-counted";
     let control_plane = control_plane().await;
     let drain = world.drain_as(
-        client_of(control_plane, Some(mine)).await,
+        client_as(control_plane.kubeconfig(), mine).await,
         DrainConfig::default(),
     );
     world.until_drained(&drain).await;
@@ -151,7 +123,7 @@ async fn a_drain_goes_on_after_the_api_server_was_away() {
         .start()
         .await
         .unwrap();
-    let world = World::on(client_of(&control_plane, None).await).await;
+    let world = World::on(client_that_asks_once(control_plane.kubeconfig()).await).await;
     world.pod("free", json!({})).await;
     world
         .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
@@ -177,7 +149,7 @@ async fn a_drain_goes_on_after_the_api_server_was_away() {
 #[tokio::test]
 async fn pods_go_as_fast_as_the_real_disruption_controller_lets_them() {
     let control_plane = dogwatch_testbed::shared().await;
-    let world = World::on(client_of(control_plane, None).await).await;
+    let world = World::on(client_that_asks_once(control_plane.kubeconfig()).await).await;
     let labelled = json!({"metadata": {"labels": {"app": "web"}}});
     for number in 0..3 {
         world.pod(&format!("web-{number}"), labelled.clone()).await;

@@ -5,29 +5,25 @@
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod handshake_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use dogwatch_process::clock::Clock;
-use dogwatch_sim::api::{ApiServer, FaultEffect, Options, RequestInfo, Verb};
-use dogwatch_sim::clock::TokioClock;
-use jiff::{SignedDuration, Timestamp};
+use dogwatch_sim::api::{ApiServer, FaultEffect, RequestInfo, Verb};
 use serde_json::json;
-use tokio::time::Instant;
 
 use handshake_cases::world::World;
+use support::embedded::{clock_from, die_at, fail, server_from};
+use support::leader::Leader;
 
 const REBOOT_TIMEOUT: Duration = Duration::from_mins(30);
 
 async fn bare_world() -> (ApiServer, World) {
-    let epoch: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
-    let clock = Arc::new(TokioClock::starting_at(epoch));
-    let server = ApiServer::new(clock, Options::default());
-    let origin = Instant::now();
-    let wall = move || epoch + SignedDuration::try_from(origin.elapsed()).unwrap();
-    let clock = Clock::with_wall(wall);
+    let epoch = "2026-03-01T00:00:00Z".parse().unwrap();
+    let server = server_from(epoch);
+    let clock = clock_from(epoch);
     let mut world = World::on(server.client("test"), clock, REBOOT_TIMEOUT).await;
     world.leading = server.client("leader");
     (server, world)
@@ -66,26 +62,10 @@ async fn whichever_write_is_the_last_of_a_leader_no_mark_is_missing_and_none_is_
             let (server, world) = world().await;
             world.make_node("n1", &json!({}), Some("rebooting")).await;
             world.make_machine("n1", &json!({})).await;
-            let sent = Arc::new(AtomicU32::new(0));
-            let (count, lost) = (Arc::clone(&sent), effect.clone());
-            server.set_faults(move |request| {
-                if !is_write(request) {
-                    return Vec::new();
-                }
-                match count.fetch_add(1, Ordering::Relaxed).cmp(&last) {
-                    std::cmp::Ordering::Less => Vec::new(),
-                    std::cmp::Ordering::Equal => vec![lost.clone()],
-                    // It is dead.
-                    std::cmp::Ordering::Greater => vec![FaultEffect::LoseRequest],
-                }
-            });
+            let sent = die_at(&server, last, effect.clone(), is_write);
             let first = world.leader();
             if last > 1 {
-                world
-                    .until("both marks are there", || async {
-                        world.skip("n1").await.is_some() && world.node_lease("n1").await.is_some()
-                    })
-                    .await;
+                until_marked(&world).await;
                 world.set_phase("n1", None).await;
             }
             world
@@ -98,11 +78,7 @@ async fn whichever_write_is_the_last_of_a_leader_no_mark_is_missing_and_none_is_
 
             world.set_phase("n1", Some("rebooting")).await;
             let second = world.leader();
-            world
-                .until("both marks are there", || async {
-                    world.skip("n1").await.is_some() && world.node_lease("n1").await.is_some()
-                })
-                .await;
+            until_marked(&world).await;
             drop(second);
             world.set_phase("n1", None).await;
             let _third = world.leader();
@@ -115,28 +91,28 @@ async fn whichever_write_is_the_last_of_a_leader_no_mark_is_missing_and_none_is_
     }
 }
 
+async fn until_marked(world: &World) {
+    world
+        .until("both marks are there", || async {
+            world.skip("n1").await.is_some() && world.node_lease("n1").await.is_some()
+        })
+        .await;
+}
+
+async fn until_it_shows(world: &World, leader: &Leader, line: &str) {
+    world
+        .until(line, || async { leader.metrics.render().contains(line) })
+        .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn where_nobody_listens_nothing_is_written_and_while_nothing_reboots_nothing_is_asked() {
     let (server, world) = bare_world().await;
     world.make_node("n1", &json!({}), Some("rebooting")).await;
     let leader = world.leader();
-    world
-        .until("it has looked", || async {
-            leader
-                .metrics
-                .render()
-                .contains("dogwatch_handshake_nodes 1")
-        })
-        .await;
+    until_it_shows(&world, &leader, "dogwatch_handshake_nodes 1").await;
     world.set_phase("n1", None).await;
-    world
-        .until("it has seen the end", || async {
-            leader
-                .metrics
-                .render()
-                .contains("dogwatch_handshake_nodes 0")
-        })
-        .await;
+    until_it_shows(&world, &leader, "dogwatch_handshake_nodes 0").await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     let by_leader = |server: &ApiServer| {
         let log = server.audit_log();
@@ -161,11 +137,8 @@ async fn a_mark_that_cannot_be_written_delays_only_itself() {
         world.make_node(node, &json!({}), Some("rebooting")).await;
         world.make_machine(node, &json!({})).await;
     }
-    server.set_faults(|request| {
-        let hit = is_write(request) && request.name == "n1";
-        hit.then_some(FaultEffect::Refuse(500))
-            .into_iter()
-            .collect()
+    fail(&server, FaultEffect::Refuse(500), |request| {
+        is_write(request) && request.name == "n1"
     });
     let _leader = world.leader();
     world

@@ -5,21 +5,15 @@
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod heal_cases;
-
-use std::sync::Arc;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
 use dogwatch_core::heal::Config;
 use dogwatch_core::reboot::Phase;
-use dogwatch_sim::api::{ApiServer, FaultEffect, Options, Verb};
-use dogwatch_sim::clock::TokioClock;
-use jiff::Timestamp;
+use dogwatch_sim::api::{FaultEffect, Verb};
 
 use heal_cases::world::World;
-
-fn server() -> ApiServer {
-    let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    ApiServer::new(Arc::new(TokioClock::starting_at(epoch)), Options::default())
-}
+use support::embedded::{fail, server};
 
 macro_rules! on_embedded {
     ($($name:ident)*) => { $(
@@ -41,11 +35,8 @@ async fn a_node_that_cannot_be_written_delays_only_itself() {
     let node = world.make_node("n1", Phase::Draining).await;
     world.hold(&node).await;
     let broken = world.node_name("broken").to_string();
-    server.set_faults(move |request| {
-        let hit = request.verb == Some(Verb::Patch) && request.name == broken;
-        hit.then_some(FaultEffect::LoseRequest)
-            .into_iter()
-            .collect()
+    fail(&server, FaultEffect::LoseRequest, move |request| {
+        request.verb == Some(Verb::Patch) && request.name == broken
     });
     let _leader = world.leader();
     world.until_free().await;

@@ -6,36 +6,29 @@
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod heal_cases;
 mod heal_rights;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
-use std::path::Path;
 use std::time::Duration;
 
 use dogwatch_core::heal::Config;
 use dogwatch_core::reboot;
-use tokio::sync::Mutex;
 
+use heal_cases as cases;
 use heal_cases::world::World;
+use support::real::{alone_on_real, client};
 
-/// One after the other: a healer sees every Node of the cluster.
-static ALONE: Mutex<()> = Mutex::const_new(());
+cases::every_case!(alone_on_real);
 
-macro_rules! on_real {
-    ($($name:ident)*) => { $(
-        #[tokio::test]
-        async fn $name() {
-            let _alone = ALONE.lock().await;
-            let mut world = World::on(client().await, short()).await;
-            world.leading = heal_rights::controller(&world.namespace).await;
-            heal_cases::$name(&world).await;
-            world.end().await;
-            heal_rights::after(&world.namespace, CASES).await;
-        }
-    )*
-        const CASES: usize = [$(stringify!($name)),*].len();
-    };
+async fn world() -> World {
+    let mut world = World::on(client().await, short()).await;
+    world.leading = heal_rights::controller(&world.namespace).await;
+    world
 }
 
-heal_cases::every_case!(on_real);
+async fn after(world: &World) {
+    heal_rights::after(&world.namespace, CASES).await;
+}
 
 fn short() -> Config {
     let seconds = Duration::from_secs;
@@ -51,18 +44,4 @@ fn short() -> Config {
             ..reboot::Config::default()
         },
     }
-}
-
-async fn client() -> kube::Client {
-    let control_plane = dogwatch_testbed::shared().await;
-    client_by(control_plane.kubeconfig()).await
-}
-
-async fn client_by(path: &Path) -> kube::Client {
-    let kubeconfig = kube::config::Kubeconfig::read_from(path).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .unwrap();
-    kube::Client::try_from(config).unwrap()
 }

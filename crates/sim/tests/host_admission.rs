@@ -4,68 +4,30 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
+
 use dogwatch_api::bare_metal_host::crd;
 use dogwatch_k8s::host::{HostObject, convert};
-use dogwatch_testbed::ControlPlane;
 use kube::Client;
 use serde_json::{Value, json};
+use support::admission::{Kind, Refused};
 use tokio::sync::OnceCell;
 
-const HOSTS: &str = "/apis/metal3.io/v1alpha1/namespaces/default/baremetalhosts";
+const HOSTS: Kind = Kind {
+    api: ("metal3.io/v1alpha1", "BareMetalHost"),
+    path: "/apis/metal3.io/v1alpha1/namespaces/default/baremetalhosts",
+};
 
 /// A client of a server that has the kind.
 async fn client() -> Client {
     static SERVED: OnceCell<()> = OnceCell::const_new();
-    let plane = dogwatch_testbed::shared().await;
-    SERVED.get_or_init(|| install(plane)).await;
-    let kubeconfig = kube::config::Kubeconfig::read_from(plane.kubeconfig()).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .unwrap();
-    Client::try_from(config).unwrap()
+    let install = async || HOSTS.install(&crd()).await;
+    SERVED.get_or_init(install).await;
+    support::real::client().await
 }
 
-async fn install(plane: &ControlPlane) {
-    let apply = ["apply", "--server-side", "-f", "-"];
-    plane.run_kubectl(&apply, &crd().to_string()).await.unwrap();
-    let established = [
-        "wait",
-        "--for=condition=established",
-        "--timeout=180s",
-        "crd/baremetalhosts.metal3.io",
-    ];
-    plane.run_kubectl(&established, "").await.unwrap();
-    // A new kind answers 429 until its storage is there; kubectl waits for it.
-    plane.run_kubectl(&["get", "bmh"], "").await.unwrap();
-}
-
-/// Asks whether it would be taken; nothing is stored. What is unknown is refused as kubectl has it.
-async fn admitted(client: &Client, spec: &Value) -> Result<Value, String> {
-    let host = json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
-        "metadata": { "name": "h" }, "spec": spec });
-    let path = format!("{HOSTS}?dryRun=All&fieldValidation=Strict");
-    send(client, "POST", &path, &host).await
-}
-
-async fn send(client: &Client, method: &str, path: &str, body: &Value) -> Result<Value, String> {
-    let kind = if method == "PATCH" {
-        "application/merge-patch+json"
-    } else {
-        "application/json"
-    };
-    let request = http::Request::builder().method(method).uri(path);
-    let request = request.header("content-type", kind);
-    let request = request.body(body.to_string().into_bytes()).unwrap();
-    match client.request(request).await {
-        Ok(object) => Ok(object),
-        Err(kube::Error::Api(status)) => Err(status.message.clone()),
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// Spec, the field that is named, and what is said.
-const REFUSED: [(&str, &str, &str); 21] = [
+const REFUSED: [Refused; 21] = [
     ("{}", "spec.online", "Required"),
     (r#"{"online": "yes"}"#, "spec.online", "boolean"),
     (
@@ -168,36 +130,7 @@ const REFUSED: [(&str, &str, &str); 21] = [
 #[tokio::test]
 async fn bad_input_is_refused_with_the_field_named_and_what_to_write() {
     let client = client().await;
-    let (mut wrong, mut said) = (Vec::new(), String::new());
-    for (spec, field, says) in REFUSED {
-        match admitted(&client, &serde_json::from_str(spec).unwrap()).await {
-            Err(message) if message.contains(field) && message.contains(says) => said += &message,
-            Err(message) => wrong.push(format!("{spec} says: {message}")),
-            Ok(_) => wrong.push(format!("{spec} is taken")),
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let spec = &crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
-    let unsaid: Vec<&str> = messages(spec)
-        .into_iter()
-        .filter(|message| !said.contains(message))
-        .collect();
-    assert!(unsaid.is_empty(), "no case above breaks: {unsaid:?}");
-}
-
-/// What the rules say, wherever they stand in a schema.
-fn messages(schema: &Value) -> Vec<&str> {
-    let own = schema["x-kubernetes-validations"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    let mut found: Vec<&str> = own.filter_map(|rule| rule["message"].as_str()).collect();
-    let properties = schema["properties"].as_object().into_iter();
-    let properties = properties.flat_map(|parts| parts.values());
-    for part in properties.chain(schema.get("items")) {
-        found.extend(messages(part));
-    }
-    found
+    HOSTS.refuses(&client, "h", &REFUSED, &crd()).await;
 }
 
 /// As people write them for metal3; the last ones are what the condition speaks of, not the schema.
@@ -221,7 +154,7 @@ async fn what_metal3_takes_is_taken_and_keeps_what_it_has() {
             "power": { "levels": [{ "devices": [
                 { "address": "fence+fence_apc://pdu?plug=3", "credentialsName": "pdu" }] }] } }),
     ] {
-        let taken = admitted(&client, &spec).await.unwrap();
+        let taken = HOSTS.admitted(&client, "h", &spec).await.unwrap();
         assert_eq!(taken["spec"], spec);
         let object: HostObject = serde_json::from_value(taken).unwrap();
         let host = convert(&object);
@@ -256,16 +189,14 @@ fn whole_status() -> Value {
 #[tokio::test]
 async fn a_status_is_taken_whole_with_its_microseconds_and_shown_in_the_table() {
     let client = client().await;
-    let host = json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
-        "metadata": { "name": "table" }, "spec": { "online": true,
-            "consumerRef": { "name": "machine-7" },
-            "bmc": { "address": "ipmi://192.0.2.1", "credentialsName": "bmc" } } });
-    send(&client, "POST", HOSTS, &host).await.unwrap();
+    let spec = json!({ "online": true, "consumerRef": { "name": "machine-7" },
+        "bmc": { "address": "ipmi://192.0.2.1", "credentialsName": "bmc" } });
+    let host = HOSTS.object("table", &spec);
+    HOSTS.send(&client, "POST", "", &host).await.unwrap();
     let status = whole_status();
-    let path = format!("{HOSTS}/table/status?fieldValidation=Strict");
-    let taken = send(&client, "PATCH", &path, &json!({ "status": status }))
-        .await
-        .unwrap();
+    let path = "/table/status?fieldValidation=Strict";
+    let change = json!({ "status": status });
+    let taken = HOSTS.send(&client, "PATCH", path, &change).await.unwrap();
     assert_eq!(taken["status"], status);
     let plane = dogwatch_testbed::shared().await;
     let table = plane
@@ -296,9 +227,9 @@ async fn a_status_is_taken_whole_with_its_microseconds_and_shown_in_the_table() 
         ),
         (json!({ "poweredOn": "no" }), "status.poweredOn"),
     ] {
-        let refused = send(&client, "PATCH", &path, &json!({ "status": garbage }))
-            .await
-            .unwrap_err();
+        let change = json!({ "status": garbage });
+        let answer = HOSTS.send(&client, "PATCH", path, &change).await;
+        let refused = answer.unwrap_err();
         assert!(refused.contains(field), "{refused}");
     }
 }

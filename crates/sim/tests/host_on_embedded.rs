@@ -4,21 +4,17 @@
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod host_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::power::Owner;
 use dogwatch_k8s::host::HostWatch;
-use dogwatch_sim::api::{ApiServer, AuditEntry, Denial, FaultEffect, Options, Verb};
-use dogwatch_sim::clock::TokioClock;
+use dogwatch_sim::api::{ApiServer, Denial, FaultEffect, Verb};
 use host_cases::world::{World, writing};
-
-fn server() -> ApiServer {
-    let epoch: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    ApiServer::new(Arc::new(TokioClock::starting_at(epoch)), Options::default())
-}
+use support::embedded::{asked, fail, server};
 
 async fn world(server: &ApiServer) -> World {
     World::on(server.client("people"), server.client("controller")).await
@@ -34,12 +30,6 @@ macro_rules! on_embedded {
 }
 
 host_cases::every_case!(on_embedded);
-
-fn asked(server: &ApiServer, verb: Verb) -> usize {
-    let log = server.audit_log();
-    let is_it = |entry: &&AuditEntry| entry.user == "controller" && entry.verb == Some(verb);
-    log.iter().filter(is_it).count()
-}
 
 #[tokio::test(start_paused = true)]
 async fn many_hosts_come_page_by_page_and_nothing_is_asked_again() {
@@ -60,13 +50,13 @@ async fn many_hosts_come_page_by_page_and_nothing_is_asked_again() {
     }
     assert_eq!(watch.view().hosts.len(), 600);
     // Three pages of hosts, one list of leaders' Leases.
-    assert_eq!(asked(&server, Verb::List), 4);
+    assert_eq!(asked(&server, "controller", Verb::List), 4);
     let hour = tokio::time::sleep(Duration::from_hours(1));
     tokio::select! {
         names = watch.changed() => panic!("{names:?}"),
         () = hour => {}
     }
-    assert_eq!(asked(&server, Verb::List), 4);
+    assert_eq!(asked(&server, "controller", Verb::List), 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,7 +74,7 @@ async fn a_missing_kind_is_looked_for_every_five_minutes_and_no_oftener() {
         names = watch.changed() => panic!("{names:?}"),
         () = hour => {}
     }
-    assert_eq!(asked(&server, Verb::List), 12 + 1);
+    assert_eq!(asked(&server, "controller", Verb::List), 12 + 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,13 +136,8 @@ async fn a_write_whose_answer_is_lost_is_no_write_that_was_refused() {
     let server = server();
     let world = world(&server).await;
     let host = world.host("h", "ipmi://192.0.2.1").await;
-    server.set_faults(|request| {
-        let is_write = request.user == "controller" && request.verb == Some(Verb::Patch);
-        if is_write {
-            vec![FaultEffect::LoseAnswer]
-        } else {
-            Vec::new()
-        }
+    fail(&server, FaultEffect::LoseAnswer, |request| {
+        request.user == "controller" && request.verb == Some(Verb::Patch)
     });
     let write = writing(&host, |status| status.powered_on = Some(true));
     let answer = world.hosts().write_status(&host, &write, &[]).await;

@@ -4,19 +4,18 @@
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod host_cases;
-
-use std::path::Path;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
 use dogwatch_core::power::reason;
 use dogwatch_k8s::host::{SecretTrouble, WriteError};
-use dogwatch_testbed::{ControlPlane, shared};
+use dogwatch_testbed::shared;
 use host_cases::world::{World, writing};
 use serde_json::json;
+use support::real::{
+    NAMESPACE, ROLES, apply, client_that_asks_once, controller_that_asks_once, let_read_secrets,
+};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
-
-const NAMESPACE: &str = include_str!("../../../deploy/base/namespace.yaml");
-const ROLES: &str = include_str!("../../../deploy/base/controller-rbac.yaml");
-const HOSTS_ROLE: &str = include_str!("../../../deploy/hosts/rbac.yaml");
 
 /// The kind is one for the whole server: one test at a time.
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -28,39 +27,21 @@ async fn turn() -> MutexGuard<'static, ()> {
 /// A namespace in which the controller may do what `deploy/base` and `deploy/hosts` let it do.
 async fn world() -> World {
     let world = without_role().await;
-    let namespace = format!("--namespace={}", world.namespace);
-    let apply = ["apply", "-f", "-", namespace.as_str()];
-    let plane = shared().await;
-    plane.run_kubectl(&apply, HOSTS_ROLE).await.unwrap();
-    plane.wait_until_rights_are_in_force().await.unwrap();
+    let_read_secrets(&world.namespace).await;
     world
 }
 
 async fn without_role() -> World {
     static RIGHTS: OnceCell<()> = OnceCell::const_new();
-    let plane = shared().await;
-    RIGHTS.get_or_init(|| rights(plane)).await;
-    let token = plane.service_account_token("dogwatch", "dogwatch-controller", None);
-    let controller = plane.kubeconfig_for(&token.await.unwrap()).unwrap();
-    World::on(client(plane.kubeconfig()).await, client(&controller).await).await
+    RIGHTS.get_or_init(rights).await;
+    let people = client_that_asks_once(shared().await.kubeconfig()).await;
+    World::on(people, controller_that_asks_once("dogwatch").await).await
 }
 
-async fn rights(plane: &ControlPlane) {
-    let apply = ["apply", "-f", "-"];
+async fn rights() {
     for manifests in [NAMESPACE, ROLES] {
-        plane.run_kubectl(&apply, manifests).await.unwrap();
+        apply(manifests).await;
     }
-    plane.wait_until_rights_are_in_force().await.unwrap();
-}
-
-async fn client(file: &Path) -> kube::Client {
-    let kubeconfig = kube::config::Kubeconfig::read_from(file).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
-    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .unwrap();
-    config.default_retry = false;
-    kube::Client::try_from(config).unwrap()
 }
 
 macro_rules! on_real {

@@ -5,25 +5,20 @@
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod lock_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_k8s::Kind;
 use dogwatch_k8s::lock::{BidOutcome, ReleaseOutcome, Slots};
 use dogwatch_k8s::watch::Event;
-use dogwatch_sim::api::{ApiServer, Denial, FaultEffect, Options, RequestInfo, Verb};
-use dogwatch_sim::clock::TokioClock;
+use dogwatch_sim::api::{ApiServer, Denial, FaultEffect, Verb};
 use futures::StreamExt as _;
-use jiff::Timestamp;
 use tokio::time::{Instant, sleep, timeout};
 
-use lock_cases::world::{World, at, done, freed, group, until, won};
-
-fn server() -> ApiServer {
-    let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    ApiServer::new(Arc::new(TokioClock::starting_at(epoch)), Options::default())
-}
+use lock_cases::world::{World, at, done, freed, group, until_free, until_held, won};
+use support::embedded::{fail, server};
 
 macro_rules! on_embedded {
     ($($name:ident)*) => { $(
@@ -36,17 +31,10 @@ macro_rules! on_embedded {
 
 lock_cases::every_case!(on_embedded);
 
-fn is_lease_patch(request: &RequestInfo) -> bool {
-    request.resource == "leases" && request.verb == Some(Verb::Patch)
-}
-
 /// This goes wrong with every write to a Lease.
 fn lease_writes(server: &ApiServer, effect: FaultEffect) {
-    server.set_faults(move |request| {
-        is_lease_patch(request)
-            .then(|| effect.clone())
-            .into_iter()
-            .collect()
+    fail(server, effect, |request| {
+        request.resource == "leases" && request.verb == Some(Verb::Patch)
     });
 }
 
@@ -71,10 +59,7 @@ async fn a_bid_that_never_arrived_is_unknown_too() {
     let world = World::on(server.client("test")).await;
     let free = world.free_lease().await;
     lease_writes(&server, FaultEffect::LoseRequest);
-    let outcome = world
-        .hand("a")
-        .bid(&free, &world.record("a", "coordinator/a"))
-        .await;
+    let outcome = world.bid("a", &free).await;
     assert!(matches!(outcome, BidOutcome::Unknown(_)), "{outcome:?}");
     server.clear_faults();
     assert_eq!(world.lease().await, free);
@@ -87,10 +72,7 @@ async fn a_server_that_never_answers_does_not_hold_a_bidder_for_ever() {
     let free = world.free_lease().await;
     lease_writes(&server, FaultEffect::DelayRequest(Duration::from_hours(1)));
     let begun = Instant::now();
-    let outcome = world
-        .hand("a")
-        .bid(&free, &world.record("a", "coordinator/a"))
-        .await;
+    let outcome = world.bid("a", &free).await;
     assert!(matches!(outcome, BidOutcome::Unknown(_)), "{outcome:?}");
     assert!(begun.elapsed() <= dogwatch_k8s::error::PATIENCE);
 }
@@ -119,10 +101,7 @@ async fn a_right_that_is_missing_is_refused_and_nothing_is_written() {
         verb: Some(Verb::Patch),
         resource: Some("leases".into()),
     }]);
-    let outcome = world
-        .hand("a")
-        .bid(&free, &world.record("a", "coordinator/a"))
-        .await;
+    let outcome = world.bid("a", &free).await;
     let BidOutcome::Refused(error) = outcome else {
         panic!("{outcome:?}")
     };
@@ -140,20 +119,11 @@ async fn a_watch_whose_history_was_compacted_lists_again_and_misses_nothing() {
     let hand = world.hand("w");
     let mut slots = Slots::new(group());
     let mut watch = Box::pin(hand.watch(&group(), || 0.5));
-    until(&mut watch, &mut slots, at(1), |lease| {
-        lease.holder.is_none()
-    })
-    .await;
+    until_free(&mut watch, &mut slots, at(1)).await;
     server.cut_watches(None);
     let held = world.win("a", &free).await;
     server.compact();
-    assert_eq!(
-        until(&mut watch, &mut slots, at(2), |lease| lease
-            .holder
-            .is_some())
-        .await,
-        held
-    );
+    assert_eq!(until_held(&mut watch, &mut slots, at(2)).await, held);
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,10 +134,7 @@ async fn an_outage_is_told_and_outlived() {
     let hand = world.hand("w");
     let mut slots = Slots::new(group());
     let mut watch = Box::pin(hand.watch(&group(), || 0.5));
-    until(&mut watch, &mut slots, at(1), |lease| {
-        lease.holder.is_none()
-    })
-    .await;
+    until_free(&mut watch, &mut slots, at(1)).await;
     server.partition("test", true);
     for _ in 0..5 {
         let event = watch.next().await.unwrap();
@@ -183,13 +150,7 @@ async fn an_outage_is_told_and_outlived() {
     );
     server.partition("test", false);
     let held = world.win("a", &free).await;
-    assert_eq!(
-        until(&mut watch, &mut slots, at(3), |lease| lease
-            .holder
-            .is_some())
-        .await,
-        held
-    );
+    assert_eq!(until_held(&mut watch, &mut slots, at(3)).await, held);
 }
 
 #[tokio::test(start_paused = true)]
@@ -249,12 +210,8 @@ async fn a_server_that_ends_every_watch_at_once_is_not_polled() {
     let server = server();
     let world = World::on(server.client("test")).await;
     world.free_lease().await;
-    server.set_faults(|request| {
-        let watch = request.verb == Some(Verb::Watch);
-        watch
-            .then_some(FaultEffect::Refuse(410))
-            .into_iter()
-            .collect()
+    fail(&server, FaultEffect::Refuse(410), |request| {
+        request.verb == Some(Verb::Watch)
     });
     let hand = world.hand("w");
     let mut watch = Box::pin(hand.watch(&group(), || 1.0));

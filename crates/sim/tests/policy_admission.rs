@@ -4,77 +4,34 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
+
 use dogwatch_api::reboot_policy::crd;
 use dogwatch_k8s::policy::convert;
-use dogwatch_testbed::ControlPlane;
 use kube::Client;
 use serde_json::{Value, json};
+use support::admission::{Kind, Refused};
 use tokio::sync::OnceCell;
 
-const POLICIES: &str = "/apis/dogwatch.dev/v1alpha1/rebootpolicies";
-
-static SERVED: OnceCell<()> = OnceCell::const_new();
+const POLICIES: Kind = Kind {
+    api: ("dogwatch.dev/v1alpha1", "RebootPolicy"),
+    path: "/apis/dogwatch.dev/v1alpha1/rebootpolicies",
+};
 
 /// A client of a server that has the kind.
 async fn client() -> Client {
-    let plane = dogwatch_testbed::shared().await;
-    SERVED.get_or_init(|| install(plane)).await;
-    let kubeconfig = kube::config::Kubeconfig::read_from(plane.kubeconfig()).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .unwrap();
-    Client::try_from(config).unwrap()
+    static SERVED: OnceCell<()> = OnceCell::const_new();
+    let install = async || POLICIES.install(&crd()).await;
+    SERVED.get_or_init(install).await;
+    support::real::client().await
 }
 
-async fn install(plane: &ControlPlane) {
-    let apply = ["apply", "--server-side", "-f", "-"];
-    plane.run_kubectl(&apply, &crd().to_string()).await.unwrap();
-    let established = [
-        "wait",
-        "--for=condition=established",
-        "--timeout=180s",
-        "crd/rebootpolicies.dogwatch.dev",
-    ];
-    plane.run_kubectl(&established, "").await.unwrap();
-    // A new kind answers 429 until its storage is there; kubectl waits for it.
-    plane.run_kubectl(&["get", "rp"], "").await.unwrap();
-}
-
-/// Asks whether it would be taken; nothing is stored. What is unknown is refused as kubectl has it.
 async fn admitted(client: &Client, name: &str, spec: &Value) -> Result<Value, String> {
-    let policy = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
-        "metadata": { "name": name }, "spec": spec });
-    send(
-        client,
-        "POST",
-        &format!("{POLICIES}?dryRun=All&fieldValidation=Strict"),
-        &policy,
-    )
-    .await
+    POLICIES.admitted(client, name, spec).await
 }
 
-async fn send(client: &Client, method: &str, path: &str, body: &Value) -> Result<Value, String> {
-    let kind = if method == "PATCH" {
-        "application/merge-patch+json"
-    } else {
-        "application/json"
-    };
-    let request = http::Request::builder()
-        .method(method)
-        .uri(path)
-        .header("content-type", kind)
-        .body(body.to_string().into_bytes())
-        .unwrap();
-    match client.request(request).await {
-        Ok(answer) => Ok(answer),
-        Err(kube::Error::Api(status)) => Err(status.message),
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// A spec, the field that is named, and what is said.
-const REFUSED: &[(&str, &str, &str)] = &[
+const REFUSED: &[Refused] = &[
     (
         r#"{"nodeSelector": {"matchLabels": {}}}"#,
         "spec.nodeSelector.matchLabels",
@@ -431,42 +388,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
 #[tokio::test]
 async fn bad_input_is_refused_with_the_field_named_and_what_to_write() {
     let client = client().await;
-    let (mut wrong, mut said) = (Vec::new(), String::new());
-    for (spec, field, says) in REFUSED {
-        let answer = admitted(&client, "workers", &serde_json::from_str(spec).unwrap()).await;
-        match answer {
-            Err(message) if message.contains(field) && message.contains(says) => said += &message,
-            Err(message) => wrong.push(format!("{spec} says: {message}")),
-            Ok(_) => wrong.push(format!("{spec} is taken")),
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let spec = &crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
-    let unsaid: Vec<&str> = messages(spec)
-        .into_iter()
-        .filter(|message| !said.contains(message))
-        .collect();
-    assert!(unsaid.is_empty(), "no case above breaks: {unsaid:?}");
-}
-
-/// What the rules say, wherever they stand in a schema.
-fn messages(schema: &Value) -> Vec<&str> {
-    let own = schema["x-kubernetes-validations"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    let mut found: Vec<&str> = own.filter_map(|rule| rule["message"].as_str()).collect();
-    let properties = schema["properties"]
-        .as_object()
-        .into_iter()
-        .flat_map(|parts| parts.values());
-    let others = ["items", "additionalProperties"]
-        .iter()
-        .filter_map(|part| schema.get(part));
-    for part in properties.chain(others) {
-        found.extend(messages(part));
-    }
-    found
+    POLICIES.refuses(&client, "workers", REFUSED, &crd()).await;
 }
 
 #[tokio::test]
@@ -630,9 +552,9 @@ async fn a_pause_without_a_reason_says_so() {
 #[tokio::test]
 async fn what_the_controller_may_write_is_taken() {
     let client = client().await;
-    let policy = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
-        "metadata": { "name": "written" }, "spec": { "maxUnavailable": "10%", "paused": { "reason": "freeze" } } });
-    send(&client, "POST", POLICIES, &policy).await.unwrap();
+    let spec = json!({ "maxUnavailable": "10%", "paused": { "reason": "freeze" } });
+    let policy = POLICIES.object("written", &spec);
+    POLICIES.send(&client, "POST", "", &policy).await.unwrap();
     let since = "2026-01-01T00:00:00.123456Z";
     let condition = |kind: &str, status: &str, reason: &str| {
         json!({ "type": kind, "status": status, "reason": reason, "message": "",
@@ -644,10 +566,9 @@ async fn what_the_controller_may_write_is_taken() {
         "waiting": vec![json!({ "node": "n2", "since": since, "reason": "Paused", "message": "freeze" }); 10],
         "conflicts": [{ "policy": "gpu", "nodes": 2, "example": "n3" }],
         "conditions": [condition("Accepted", "True", "Valid"), condition("Blocked", "True", "Paused")] });
-    let path = format!("{POLICIES}/written/status");
-    let stored = send(&client, "PATCH", &path, &json!({ "status": status }))
-        .await
-        .unwrap();
+    let change = json!({ "status": status });
+    let stored = POLICIES.send(&client, "PATCH", "/written/status", &change);
+    let stored = stored.await.unwrap();
     assert_eq!(stored["status"], status);
 
     let plane = dogwatch_testbed::shared().await;
@@ -689,11 +610,10 @@ async fn what_the_controller_may_write_is_taken() {
 #[tokio::test]
 async fn a_change_is_held_to_the_same_rules() {
     let client = client().await;
-    let policy = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
-        "metadata": { "name": "changed" }, "spec": { "maxUnavailable": 1 } });
-    send(&client, "POST", POLICIES, &policy).await.unwrap();
+    let policy = POLICIES.object("changed", &json!({ "maxUnavailable": 1 }));
+    POLICIES.send(&client, "POST", "", &policy).await.unwrap();
     let change = json!({ "spec": { "maxUnavailable": "0%" } });
-    let path = format!("{POLICIES}/changed");
-    let message = send(&client, "PATCH", &path, &change).await.unwrap_err();
+    let answer = POLICIES.send(&client, "PATCH", "/changed", &change).await;
+    let message = answer.unwrap_err();
     assert!(message.contains("spec.maxUnavailable"), "{message}");
 }

@@ -4,23 +4,20 @@
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod policy_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::policy::Policies;
-use dogwatch_k8s::policy::watch_policies;
-use dogwatch_sim::api::{ApiServer, AuditEntry, Denial, FaultEffect, Options, Verb};
-use dogwatch_sim::clock::TokioClock;
+use dogwatch_k8s::policy::{PoliciesSeen, watch_policies};
+use dogwatch_sim::api::{ApiServer, Denial, FaultEffect, Verb};
 use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use policy_cases::world::{World, is_known, names, only};
-use serde_json::json;
+use serde_json::{Value, json};
+use support::embedded::{asked, fail, server};
 use tokio::time::Instant;
-
-fn server() -> ApiServer {
-    let epoch: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    ApiServer::new(Arc::new(TokioClock::starting_at(epoch)), Options::default())
-}
 
 macro_rules! on_embedded {
     ($($name:ident)*) => { $(
@@ -34,9 +31,21 @@ macro_rules! on_embedded {
 policy_cases::every_case!(on_embedded);
 
 fn lists(server: &ApiServer) -> usize {
-    let log = server.audit_log();
-    let is_list = |entry: &&AuditEntry| entry.user == "n1" && entry.verb == Some(Verb::List);
-    log.iter().filter(is_list).count()
+    asked(server, "n1", Verb::List)
+}
+
+/// With the kind, and the policy `workers`.
+async fn with_workers(server: &ApiServer, spec: &Value) -> World {
+    let world = World::without_the_kind(server.client("test")).await;
+    world.install_the_kind().await;
+    world.create("workers", spec).await;
+    world
+}
+
+/// Nothing is told for so long.
+async fn assert_quiet(seen: &mut BoxStream<'static, PoliciesSeen>, long: Duration) {
+    let told = tokio::time::timeout(long, seen.next()).await;
+    assert!(told.is_err(), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,11 +53,7 @@ async fn a_missing_kind_is_looked_for_every_five_minutes_and_no_oftener() {
     let server = server();
     let mut seen = watch_policies(server.client("n1"), || 1.0).boxed();
     assert!(is_known(&seen.next().await.unwrap(), &[]));
-    let hour = tokio::time::sleep(Duration::from_secs(3590));
-    tokio::select! {
-        seen = seen.next() => panic!("{seen:?}"),
-        () = hour => {}
-    }
+    assert_quiet(&mut seen, Duration::from_secs(3590)).await;
     assert_eq!(lists(&server), 12);
 }
 
@@ -64,20 +69,14 @@ async fn a_kind_that_comes_is_found_within_five_minutes_and_then_only_watched() 
     assert!(is_known(&seen.next().await.unwrap(), &["workers"]));
     assert!(since.elapsed() <= Duration::from_mins(5));
     server.clear_audit_log();
-    let hour = tokio::time::sleep(Duration::from_hours(1));
-    tokio::select! {
-        seen = seen.next() => panic!("{seen:?}"),
-        () = hour => {}
-    }
+    assert_quiet(&mut seen, Duration::from_hours(1)).await;
     assert_eq!(lists(&server), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_right_that_is_taken_away_stops_everything_and_one_that_is_given_is_noticed() {
     let server = server();
-    let world = World::without_the_kind(server.client("test")).await;
-    world.install_the_kind().await;
-    world.create("workers", &json!({})).await;
+    let _world = with_workers(&server, &json!({})).await;
     let mut seen = watch_policies(server.client("n1"), || 0.5).boxed();
     assert!(is_known(&seen.next().await.unwrap(), &["workers"]));
     server.set_denials(vec![Denial {
@@ -98,11 +97,7 @@ async fn a_right_that_is_taken_away_stops_everything_and_one_that_is_given_is_no
 #[tokio::test(start_paused = true)]
 async fn what_was_seen_stays_while_the_api_is_away() {
     let server = server();
-    let world = World::without_the_kind(server.client("test")).await;
-    world.install_the_kind().await;
-    world
-        .create("workers", &json!({ "paused": { "reason": "freeze" } }))
-        .await;
+    let world = with_workers(&server, &json!({ "paused": { "reason": "freeze" } })).await;
     let mut seen = watch_policies(server.client("n1"), || 0.5).boxed();
     assert!(is_known(&seen.next().await.unwrap(), &["workers"]));
     server.partition("n1", true);
@@ -139,11 +134,7 @@ async fn a_right_to_list_alone_lets_nothing_begin() {
         matches!(&refused.policies, Policies::Unreadable { .. }),
         "{refused:?}"
     );
-    let hour = tokio::time::sleep(Duration::from_hours(1));
-    tokio::select! {
-        seen = seen.next() => panic!("{seen:?}"),
-        () = hour => {}
-    }
+    assert_quiet(&mut seen, Duration::from_hours(1)).await;
     server.set_denials(Vec::new());
     assert!(is_known(&seen.next().await.unwrap(), &[]));
 }
@@ -151,9 +142,7 @@ async fn a_right_to_list_alone_lets_nothing_begin() {
 #[tokio::test(start_paused = true)]
 async fn trouble_that_is_over_is_said_to_be_over_though_nothing_changed() {
     let server = server();
-    let world = World::without_the_kind(server.client("test")).await;
-    world.install_the_kind().await;
-    world.create("workers", &json!({})).await;
+    let _world = with_workers(&server, &json!({})).await;
     let mut seen = watch_policies(server.client("n1"), || 0.5).boxed();
     let before = seen.next().await.unwrap();
     server.partition("n1", true);
@@ -167,20 +156,11 @@ async fn trouble_that_is_over_is_said_to_be_over_though_nothing_changed() {
 #[tokio::test(start_paused = true)]
 async fn one_answer_that_the_kind_is_not_there_takes_no_policy_away() {
     let server = server();
-    let world = World::without_the_kind(server.client("test")).await;
-    world.install_the_kind().await;
-    world
-        .create("workers", &json!({ "paused": { "reason": "freeze" } }))
-        .await;
+    let _world = with_workers(&server, &json!({ "paused": { "reason": "freeze" } })).await;
     let mut seen = watch_policies(server.client("n1"), || 0.5).boxed();
     assert!(is_known(&seen.next().await.unwrap(), &["workers"]));
-    server.set_faults(|request| {
-        let is_watch = request.user == "n1" && request.verb == Some(Verb::Watch);
-        if is_watch {
-            vec![FaultEffect::Refuse(404)]
-        } else {
-            Vec::new()
-        }
+    fail(&server, FaultEffect::Refuse(404), |request| {
+        request.user == "n1" && request.verb == Some(Verb::Watch)
     });
     server.cut_watches(Some("n1"));
     let doubted = seen.next().await.unwrap();
@@ -199,9 +179,7 @@ async fn one_answer_that_the_kind_is_not_there_takes_no_policy_away() {
 #[tokio::test(start_paused = true)]
 async fn an_object_of_another_form_is_a_policy_that_stops_all_and_hides_no_other() {
     let server = server();
-    let world = World::without_the_kind(server.client("test")).await;
-    world.install_the_kind().await;
-    world.create("workers", &json!({})).await;
+    let world = with_workers(&server, &json!({})).await;
     // No schema keeps it out here, as one of a later version would not.
     let odd = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
         "metadata": { "name": "odd" }, "spec": { "windows": "always", "phaseOfMoon": "full" } });

@@ -4,10 +4,13 @@
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod policy_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
 use dogwatch_testbed::ControlPlane;
 use policy_cases::world::{World, is_known, sight_of};
 use serde_json::json;
+use support::real::client_that_asks_once;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// The kind is one for the whole server: one test at a time.
@@ -34,13 +37,7 @@ async fn client(plane: &ControlPlane, token: Option<&str>) -> kube::Client {
         Some(token) => plane.kubeconfig_for(token).unwrap(),
         None => plane.kubeconfig().to_owned(),
     };
-    let kubeconfig = kube::config::Kubeconfig::read_from(file).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
-    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .unwrap();
-    config.default_retry = false;
-    kube::Client::try_from(config).unwrap()
+    client_that_asks_once(&file).await
 }
 
 #[tokio::test]

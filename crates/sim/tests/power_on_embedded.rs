@@ -5,25 +5,16 @@
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod power_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::power::Config;
-use dogwatch_sim::api::{ApiServer, FaultEffect, Options, Verb};
-use dogwatch_sim::clock::TokioClock;
-use jiff::Timestamp;
+use dogwatch_sim::api::{ApiServer, FaultEffect, Verb};
 
 use power_cases::world::{ANY, Cut, HARD, World};
-
-fn epoch() -> Timestamp {
-    "2026-01-01T00:00:00Z".parse().unwrap()
-}
-
-fn server() -> ApiServer {
-    let clock = Arc::new(TokioClock::starting_at(epoch()));
-    ApiServer::new(clock, Options::default())
-}
+use support::embedded::{epoch, fail, server};
 
 async fn world(server: &ApiServer) -> World {
     let mut world = World::on(server.client("test"), Config::default(), epoch()).await;
@@ -57,28 +48,18 @@ async fn killed_at(mode: &str, at: usize, cut: Cut) -> bool {
         if request.user != "controller" || request.resource == "leases" {
             return Vec::new();
         }
-        let call = format!("{:?} {}", request.verb, request.resource);
-        match scissors.count(call) {
-            None => Vec::new(),
-            Some(Cut::Before) => vec![FaultEffect::LoseRequest],
-            Some(Cut::After) => vec![FaultEffect::LoseAnswer],
-        }
+        scissors.cut(request)
     });
     world.annotate("h0", ANY, Some(mode)).await;
-    let is_done = world.until("it is rebooted", || world.is_rebooted("h0", &bmc));
     let has_died = tokio::select! {
         biased;
         () = world.scissors.death() => true,
-        () = is_done => false,
+        () = world.until_rebooted("h0", &bmc) => false,
     };
     drop(process);
     tokio::time::sleep(Duration::from_secs(15)).await;
     let _second = world.process("second");
-    world
-        .until("it is rebooted in the end", || {
-            world.is_rebooted("h0", &bmc)
-        })
-        .await;
+    world.until_rebooted("h0", &bmc).await;
     world.time_passes().await;
     let log = bmc.machine().log();
     let numbers = (log.power_offs(), log.power_ons());
@@ -119,16 +100,13 @@ async fn answers_that_are_lost_cost_time_and_no_power_off() {
         let _process = world.process("first");
         world.until_ready("h0").await;
         let begun = std::sync::atomic::AtomicU64::new(0);
-        server.set_faults(move |request| {
+        fail(&server, FaultEffect::LoseAnswer, move |request| {
             let is_write = request.user == "controller" && request.resource == "baremetalhosts";
             let count = begun.fetch_add(u64::from(is_write), std::sync::atomic::Ordering::Relaxed);
-            let hit = is_write && count == nth;
-            hit.then_some(FaultEffect::LoseAnswer).into_iter().collect()
+            is_write && count == nth
         });
         world.annotate("h0", ANY, Some(HARD)).await;
-        world
-            .until("it is rebooted", || world.is_rebooted("h0", &bmc))
-            .await;
+        world.until_rebooted("h0", &bmc).await;
         let log = bmc.machine().log();
         assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{nth}: {log}");
     }

@@ -6,25 +6,19 @@
     reason = "a real machine has the real time"
 )]
 
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
+
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_bmc::{Command, Credentials, Password, connect};
-use dogwatch_controller::board::Board;
-use dogwatch_controller::cluster::Cluster;
-use dogwatch_controller::leader::Leadership;
-use dogwatch_controller::metrics::Metrics;
 use dogwatch_controller::power::{self, PowerBoard, Settings};
-use dogwatch_controller::{Context, Stop, Stopper};
-use dogwatch_core::leader::Term;
 use dogwatch_core::power::{Address, Config, Host, State};
-use dogwatch_core::{Now, reboot};
+use dogwatch_core::reboot;
 use dogwatch_k8s::host::{HostObject, convert};
 use dogwatch_process::clock::Clock;
-use dogwatch_sim::api::{ApiServer, Options};
-use dogwatch_sim::clock::TokioClock;
 use dogwatch_testbed::ipmi_sim::{PASSWORD, USERNAME};
 use dogwatch_testbed::vm::{Guest, NOT_LISTENING, RUNNING, SHUTTING_DOWN, Vm};
 use jiff::Timestamp;
@@ -32,8 +26,10 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
+
+use support::embedded::server_from;
+use support::leader::Leader;
 
 const ANY: &str = "reboot.metal3.io";
 const KEY: &str = "reboot.metal3.io/key";
@@ -41,18 +37,11 @@ const KEY: &str = "reboot.metal3.io/key";
 /// A boot takes 7 s alone, and this machine may be compiling.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// A controller that keeps one host over the machine. Dropped, it is killed.
+/// A controller that keeps one host over the machine. Dropped, it is killed, before the machine is.
 struct Kept {
+    _leader: Leader,
     vm: Vm,
     client: Client,
-    keeper: JoinHandle<()>,
-    _leads: (tokio::sync::watch::Sender<Option<Term>>, Stopper),
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        self.keeper.abort();
-    }
 }
 
 impl Kept {
@@ -60,33 +49,18 @@ impl Kept {
     async fn over(guest: Guest) -> Self {
         let vm = Vm::start(guest).await.unwrap();
         power_on(&vm).await;
-        let clock = TokioClock::starting_at(Timestamp::now());
-        let server = ApiServer::new(Arc::new(clock), Options::default());
-        let client = server.client("controller");
+        let client = server_from(Timestamp::now()).client("controller");
         for object in objects(&vm) {
             create(&client, object).await;
         }
-        let (terms, leadership) = Leadership::new(Clock::with_wall(Timestamp::now));
-        terms.send_replace(Some(forever()));
-        let (stopper, stop) = Stop::new();
-        let metrics = Metrics::default();
-        let context = Context {
-            client: client.clone(),
-            namespace: "default".to_owned(),
-            clock: Clock::with_wall(Timestamp::now),
-            flags: reboot::Config::default(),
-            process: "test".into(),
-            leadership,
-            cluster: Cluster::new().1,
-            board: Board::new(metrics.clone()),
-            metrics,
-            stop,
-        };
+        let clock = Clock::with_wall(Timestamp::now);
+        let flags = reboot::Config::default();
+        let (mut leader, context, _) = Leader::new(&client, "default", &clock, &flags);
+        leader.run(power::run(context, settings()));
         Self {
+            _leader: leader,
             vm,
             client,
-            keeper: tokio::spawn(power::run(context, settings())),
-            _leads: (terms, stopper),
         }
     }
 
@@ -162,16 +136,6 @@ fn settings() -> Settings {
         host_namespaces: BTreeSet::new(),
         connect: power::drivers("ipmitool".into(), "/usr/sbin".into()),
         board: PowerBoard::default(),
-    }
-}
-
-fn forever() -> Term {
-    Term {
-        number: 1,
-        until: Now {
-            wall: Timestamp::MAX,
-            mono: Duration::from_hours(100_000),
-        },
     }
 }
 

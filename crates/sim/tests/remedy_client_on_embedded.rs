@@ -4,21 +4,17 @@
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod remedy_client_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_k8s::remedy::{RemedyWatch, WriteError};
-use dogwatch_sim::api::{ApiServer, AuditEntry, Denial, FaultEffect, Options, Verb};
-use dogwatch_sim::clock::TokioClock;
+use dogwatch_sim::api::{ApiServer, Denial, FaultEffect, Verb};
 use remedy_client_cases::world::{CAPI, METAL3_MACHINE, OPENSHIFT, World};
 use remedy_client_cases::{owner, record};
 use serde_json::json;
-
-fn server() -> ApiServer {
-    let epoch: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    ApiServer::new(Arc::new(TokioClock::starting_at(epoch)), Options::default())
-}
+use support::embedded::{asked, fail, server};
 
 async fn world(server: &ApiServer) -> World {
     World::on(server.client("people"), server.client("controller")).await
@@ -34,12 +30,6 @@ macro_rules! on_embedded {
 }
 
 remedy_client_cases::every_case!(on_embedded);
-
-fn asked(server: &ApiServer, verb: Verb) -> usize {
-    let log = server.audit_log();
-    let is_it = |entry: &&AuditEntry| entry.user == "controller" && entry.verb == Some(verb);
-    log.iter().filter(is_it).count()
-}
 
 /// As long as a real one would wait: the clock is paused.
 fn watch(server: &ApiServer) -> RemedyWatch {
@@ -65,12 +55,12 @@ async fn many_machines_come_page_by_page_and_nothing_is_asked_again() {
     synced(&mut watch).await;
     assert_eq!(watch.view().machines.len(), 600);
     // Three pages of OpenShift's Machines, and one list of each other kind.
-    assert_eq!(asked(&server, Verb::List), 3 + 3);
+    assert_eq!(asked(&server, "controller", Verb::List), 3 + 3);
     tokio::select! {
         () = watch.changed() => panic!("{:?}", watch.view().trouble),
         () = tokio::time::sleep(Duration::from_hours(1)) => {}
     }
-    assert_eq!(asked(&server, Verb::List), 3 + 3);
+    assert_eq!(asked(&server, "controller", Verb::List), 3 + 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,18 +140,13 @@ async fn a_write_whose_answer_is_lost_is_no_write_that_was_refused_and_is_done_o
     let server = server();
     let world = world(&server).await;
     let host = world.host("h", json!({})).await;
-    server.set_faults(|request| {
-        let is_write = request.user == "controller" && request.verb == Some(Verb::Patch);
-        if is_write {
-            vec![FaultEffect::LoseAnswer]
-        } else {
-            Vec::new()
-        }
+    fail(&server, FaultEffect::LoseAnswer, |request| {
+        request.user == "controller" && request.verb == Some(Verb::Patch)
     });
     let client = world.client();
     let answer = client.add_key(&host, &owner(), &record()).await;
     assert!(matches!(answer, Err(WriteError::Api(_))), "{answer:?}");
-    server.set_faults(|_| Vec::new());
+    server.clear_faults();
     let again = client.add_key(&host, &owner(), &record()).await;
     assert!(matches!(again, Err(WriteError::Changed(_))), "{again:?}");
     let host = world.host_now("h").await;

@@ -7,8 +7,9 @@
 mod power_cases;
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod remedy_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_controller::remedy::Shown;
@@ -16,22 +17,12 @@ use dogwatch_core::Now;
 use dogwatch_core::leader::Term;
 use dogwatch_core::power::Config;
 use dogwatch_core::remedy::reason;
-use dogwatch_sim::api::{ApiServer, AuditEntry, FaultEffect, Options, Verb};
-use dogwatch_sim::clock::TokioClock;
-use jiff::Timestamp;
-use serde_json::json;
+use dogwatch_sim::api::{ApiServer, AuditEntry, FaultEffect, Verb};
 
-use power_cases::world::{Cut, World as Metal, term};
+use power_cases::world::{Cut, World as Metal};
 use remedy_cases::world::{Process, World};
-
-fn epoch() -> Timestamp {
-    "2026-01-01T00:00:00Z".parse().unwrap()
-}
-
-fn server() -> ApiServer {
-    let clock = Arc::new(TokioClock::starting_at(epoch()));
-    ApiServer::new(clock, Options::default())
-}
+use remedy_cases::{has_condition, until_in_hand};
+use support::embedded::{epoch, fail, server};
 
 async fn world(server: &ApiServer) -> World {
     let mut metal = Metal::on(server.client("test"), Config::default(), epoch()).await;
@@ -56,43 +47,38 @@ every_remedy_case!(on_embedded);
 async fn killed_at(at: usize, cut: Cut) -> bool {
     let server = server();
     let world = world(&server).await;
-    let bmc = world.host("h0", &json!({})).await;
-    world.machine("h0").await;
-    let old = world.node_uid("h0").await;
-    let process = world.process("first");
-    world.metal.until_ready("h0").await;
+    let member = world.member("h0").await;
+    let process = world.process_over("first", &[&member]).await;
     cut_at(&server, &world, at, cut);
     world.mark_machine("h0", Some("")).await;
-    let is_done = world.until("it is back", || world.is_back("h0", &old, &bmc));
     let has_died = tokio::select! {
         biased;
         () = world.metal.scissors.death() => true,
-        () = is_done => false,
+        () = world.until_back(&member) => false,
     };
     drop(process);
     tokio::time::sleep(Duration::from_secs(15)).await;
     let second = world.process("second");
-    world
-        .until("it is back in the end", || world.is_back("h0", &old, &bmc))
-        .await;
-    world
-        .until("it is at rest", || async { has_ended(&second) })
-        .await;
+    world.until_back(&member).await;
+    until_at_rest(&world, &second).await;
     let calls = world.metal.scissors.calls();
-    let log = bmc.machine().log();
+    let log = member.bmc.machine().log();
     let numbers = (log.power_offs(), log.power_ons(), deletions(&server));
     assert_eq!(numbers, (1, 1, 1), "{at} {cut:?}: {log} {calls:#?}");
     assert!(!world.machine_needs("h0").await, "{at} {cut:?}");
     has_died
 }
 
-fn has_ended(process: &Process) -> bool {
-    let cases = process.board.cases();
+async fn until_at_rest(world: &World, process: &Process) {
     let is_over = |shown: &Shown| {
         let reason = shown.decision.because.reason;
         [reason::REMEDIATED, reason::NOT_NEEDED].contains(&reason)
     };
-    cases.iter().all(|shown| is_over(shown))
+    world
+        .until("it is at rest", || async {
+            process.board.cases().iter().all(|shown| is_over(shown))
+        })
+        .await;
 }
 
 fn cut_at(server: &ApiServer, world: &World, at: usize, cut: Cut) {
@@ -102,12 +88,7 @@ fn cut_at(server: &ApiServer, world: &World, at: usize, cut: Cut) {
         if request.user != "controller" || matches!(request.verb, Some(Verb::Watch | Verb::List)) {
             return Vec::new();
         }
-        let call = format!("{:?} {}", request.verb, request.resource);
-        match scissors.count(call) {
-            None => Vec::new(),
-            Some(Cut::Before) => vec![FaultEffect::LoseRequest],
-            Some(Cut::After) => vec![FaultEffect::LoseAnswer],
-        }
+        scissors.cut(request)
     });
 }
 
@@ -144,21 +125,13 @@ async fn killed_after_any_call_of_a_remediation_it_ends_with_one_power_off_and_t
 async fn an_api_call_that_hangs_delays_only_its_own_case() {
     let server = server();
     let world = world(&server).await;
-    let bmc = world.host("h0", &json!({})).await;
-    let other = world.host("stuck", &json!({})).await;
-    for short in ["h0", "stuck"] {
-        world.machine(short).await;
-    }
-    let (old, stuck) = (world.node_uid("h0").await, world.node_uid("stuck").await);
-    let _process = world.process("first");
-    for short in ["h0", "stuck"] {
-        world.metal.until_ready(short).await;
-    }
+    let member = world.member("h0").await;
+    let stuck = world.member("stuck").await;
+    let _process = world.process_over("first", &[&member, &stuck]).await;
     let name = world.node_name("stuck").to_string();
-    server.set_faults(move |request| {
-        let is_its = request.user == "controller" && request.name.ends_with(&name);
-        let hangs = FaultEffect::DelayRequest(Duration::from_hours(1));
-        is_its.then_some(hangs).into_iter().collect()
+    let hangs = FaultEffect::DelayRequest(Duration::from_hours(1));
+    fail(&server, hangs, move |request| {
+        request.user == "controller" && request.name.ends_with(&name)
     });
     let marked = tokio::time::Instant::now();
     for short in ["stuck", "h0"] {
@@ -171,77 +144,53 @@ async fn an_api_call_that_hangs_delays_only_its_own_case() {
         .await;
     let took = marked.elapsed();
     assert!(took < Duration::from_secs(12), "{took:?}");
-    world
-        .until("the other is back", || world.is_back("h0", &old, &bmc))
-        .await;
+    world.until_back(&member).await;
     assert_eq!(
-        other.machine().log().power_offs(),
+        stuck.bmc.machine().log().power_offs(),
         0,
         "nothing was announced"
     );
-    server.set_faults(|_| Vec::new());
-    world
-        .until("it is served in the end", || {
-            world.is_back("stuck", &stuck, &other)
-        })
-        .await;
+    server.clear_faults();
+    world.until_back(&stuck).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_the_api_server_refuses_is_said_and_done_once_it_is_allowed() {
     let server = server();
     let world = world(&server).await;
-    let bmc = world.host("h0", &json!({})).await;
-    world.machine("h0").await;
-    let old = world.node_uid("h0").await;
-    let _process = world.process("first");
-    world.metal.until_ready("h0").await;
-    server.set_faults(|request| {
+    let member = world.member("h0").await;
+    let _process = world.process_over("first", &[&member]).await;
+    fail(&server, FaultEffect::Refuse(403), |request| {
         let is_it = request.user == "controller" && request.resource == "nodes";
-        let is_deletion = is_it && request.verb == Some(Verb::Delete);
-        is_deletion
-            .then_some(FaultEffect::Refuse(403))
-            .into_iter()
-            .collect()
+        is_it && request.verb == Some(Verb::Delete)
     });
     world.mark_machine("h0", Some("")).await;
     world
         .until("the Machine says so", || async {
             let machine = world.machines().get("h0").await.unwrap();
-            let conditions = machine.data["status"]["conditions"].as_array();
-            let mut conditions = conditions.into_iter().flatten();
-            conditions.any(|it| it["type"] == "Remediation" && it["reason"] == reason::REFUSED)
+            has_condition(&machine, "Remediation", "reason", reason::REFUSED)
         })
         .await;
-    assert_eq!(world.node_uid("h0").await, old);
-    server.set_faults(|_| Vec::new());
-    world
-        .until("it is back", || world.is_back("h0", &old, &bmc))
-        .await;
+    assert_eq!(world.node_uid("h0").await, member.uid);
+    server.clear_faults();
+    world.until_back(&member).await;
     let said = world.said().await;
     let warned = said
         .iter()
         .any(|event| event.reason.as_deref() == Some(reason::REFUSED));
     assert!(warned, "{said:?}");
-    assert_eq!(bmc.machine().log().power_offs(), 1);
+    assert_eq!(member.bmc.machine().log().power_offs(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_at_rest_is_asked_nothing_and_each_event_is_said_once() {
     let server = server();
     let world = world(&server).await;
-    let bmc = world.host("h0", &json!({})).await;
-    world.machine("h0").await;
-    let old = world.node_uid("h0").await;
-    let process = world.process("first");
-    world.metal.until_ready("h0").await;
+    let member = world.member("h0").await;
+    let process = world.process_over("first", &[&member]).await;
     world.mark_machine("h0", Some("")).await;
-    world
-        .until("it is back", || world.is_back("h0", &old, &bmc))
-        .await;
-    world
-        .until("it is at rest", || async { has_ended(&process) })
-        .await;
+    world.until_back(&member).await;
+    until_at_rest(&world, &process).await;
     world.metal.time_passes().await;
     let before = asked(&server).len();
     tokio::time::sleep(Duration::from_hours(1)).await;
@@ -270,13 +219,10 @@ fn asked(server: &ApiServer) -> Vec<AuditEntry> {
 async fn nothing_is_written_by_whose_lead_does_not_outlast_the_call() {
     let server = server();
     let world = world(&server).await;
-    let bmc = world.host("h0", &json!({})).await;
-    world.machine("h0").await;
-    let old = world.node_uid("h0").await;
-    let process = world.process("first");
-    world.metal.until_ready("h0").await;
+    let member = world.member("h0").await;
+    let process = world.process_over("first", &[&member]).await;
     // Renewed all the time, and never for long enough.
-    let (terms, clock) = (process.terms.clone(), process.clock.clone());
+    let (terms, clock) = (process.leader.terms.clone(), process.clock.clone());
     let renewing = tokio::spawn(async move {
         loop {
             let now = clock.now();
@@ -289,27 +235,19 @@ async fn nothing_is_written_by_whose_lead_does_not_outlast_the_call() {
     });
     world
         .until("the term is short", || async {
-            process
-                .terms
-                .borrow()
-                .is_some_and(|term| term.until.mono < Duration::from_hours(1))
+            let term = *process.leader.terms.borrow();
+            term.is_some_and(|term| term.until.mono < Duration::from_hours(1))
         })
         .await;
     let before = asked(&server).len();
     world.mark_machine("h0", Some("")).await;
-    world
-        .until("it is in hand", || async {
-            !process.board.cases().is_empty()
-        })
-        .await;
+    until_in_hand(&world, &process).await;
     world.metal.time_passes().await;
     let writes = asked(&server).split_off(before);
     let writes = writes.iter().filter(|entry| entry.verb != Some(Verb::Get));
     let writes: Vec<&AuditEntry> = writes.collect();
     assert!(writes.is_empty(), "{writes:#?}");
     renewing.abort();
-    process.terms.send_replace(Some(term(1)));
-    world
-        .until("it is back", || world.is_back("h0", &old, &bmc))
-        .await;
+    process.leader.leads(1);
+    world.until_back(&member).await;
 }

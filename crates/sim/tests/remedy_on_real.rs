@@ -12,86 +12,55 @@ mod power_cases;
 mod power_rights;
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod remedy_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use dogwatch_api::{power_remediation, power_remediation_template};
-use dogwatch_core::power::Config;
-use dogwatch_testbed::{AuditEntry, shared};
+use dogwatch_testbed::{rights_used, shared};
 use jiff::Timestamp;
-use tokio::sync::Mutex;
 
-use power_cases::world::World as Metal;
+use power_cases::world::{World as Metal, short};
+use remedy_cases as cases;
 use remedy_cases::world::World;
+use support::real::{
+    ALONE, HOSTS_ROLE, NAMESPACE, REMEDIATION_ROLE, ROLES, alone_on_real, apply, apply_in,
+    asked_by_controller, client, client_by, kubeconfig_of,
+};
 
-const ROLE: &str = include_str!("../../../deploy/remediation/rbac.yaml");
-const ACCOUNT: &str = "system:serviceaccount:dogwatch:dogwatch-controller";
-
-/// One after the other: a process keeps every host of the cluster.
-static ALONE: Mutex<()> = Mutex::const_new(());
-
-macro_rules! on_real {
-    ($($name:ident)*) => { $(
-        #[tokio::test]
-        async fn $name() {
-            let _alone = ALONE.lock().await;
-            let world = world().await;
-            remedy_cases::$name(&world).await;
-            world.end().await;
-            nothing_was_refused().await;
-        }
-    )* };
-}
-
-every_remedy_case!(on_real);
+every_remedy_case!(alone_on_real);
 
 async fn world() -> World {
     let mut metal = Metal::on(client().await, short(), Timestamp::now()).await;
     metal.leading = power_rights::controller().await;
-    let apply = ["apply", "-f", "-"];
-    shared().await.run_kubectl(&apply, ROLE).await.unwrap();
+    apply(REMEDIATION_ROLE).await;
     power_rights::in_namespace(&metal.namespace).await;
     let mut world = World::on(metal).await;
     world.home = "dogwatch".into();
     world
 }
 
-const BASE: [&str; 2] = [
-    include_str!("../../../deploy/base/namespace.yaml"),
-    include_str!("../../../deploy/base/controller-rbac.yaml"),
-];
-const HOSTS_ROLE: &str = include_str!("../../../deploy/hosts/rbac.yaml");
 const DELETE: &str = "- delete # remediation: a Node whose host is proved off";
 
 #[tokio::test]
 async fn without_the_right_to_delete_nodes_it_is_said_and_what_needs_none_is_served() {
     let _alone = ALONE.lock().await;
     let mut metal = Metal::on(client().await, short(), Timestamp::now()).await;
-    let plane = shared().await;
     // The same account under another name, and with one right less.
-    let give = async |manifests: &str| {
-        let manifests = manifests.replace("dogwatch-controller", "dogwatch-weak");
-        let apply = ["apply", "-f", "-"];
-        plane.run_kubectl(&apply, &manifests).await.unwrap();
-    };
-    assert!(ROLE.contains(DELETE));
-    for manifests in [BASE[0], BASE[1], &ROLE.replace(DELETE, "- get")] {
-        give(manifests).await;
+    let weak = |manifests: &str| manifests.replace("dogwatch-controller", "dogwatch-weak");
+    assert!(REMEDIATION_ROLE.contains(DELETE));
+    let weaker = REMEDIATION_ROLE.replace(DELETE, "- get");
+    for manifests in [NAMESPACE, ROLES, &weaker] {
+        apply(&weak(manifests)).await;
     }
-    let secrets = HOSTS_ROLE.replace("dogwatch-controller", "dogwatch-weak");
-    let namespace = format!("--namespace={}", metal.namespace);
-    let apply = ["apply", "-f", "-", namespace.as_str()];
-    plane.run_kubectl(&apply, &secrets).await.unwrap();
-    let token = plane.service_account_token("dogwatch", "dogwatch-weak", None);
-    let kubeconfig = plane.kubeconfig_for(&token.await.unwrap()).unwrap();
-    metal.leading = client_by(&kubeconfig).await;
+    apply_in(&metal.namespace, &weak(HOSTS_ROLE)).await;
+    metal.leading = client_by(&kubeconfig_of("dogwatch", "dogwatch-weak").await).await;
     let mut world = World::on(metal).await;
     world.home = "dogwatch".into();
-    remedy_cases::bad::what_needs_no_deletion_is_served_without_the_right_to_it(&world, || {
-        give(ROLE)
-    })
-    .await;
+    let right = weak(REMEDIATION_ROLE);
+    let give_right = || apply(&right);
+    cases::bad::what_needs_no_deletion_is_served_without_the_right_to_it(&world, give_right).await;
     world.end().await;
 }
 
@@ -133,10 +102,14 @@ const UNSERVED: [(&str, &str, &str); 6] = [
 async fn a_request_or_a_template_that_nobody_can_serve_is_refused_with_its_field_named() {
     let _alone = ALONE.lock().await;
     let plane = shared().await;
-    for kind in [power_remediation::crd(), power_remediation_template::crd()] {
-        let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
-        let kind = kind.to_string();
-        plane.run_kubectl(&apply, &kind).await.unwrap();
+    for (kind, name) in [
+        (power_remediation::crd(), power_remediation::CRD_NAME),
+        (
+            power_remediation_template::crd(),
+            power_remediation_template::CRD_NAME,
+        ),
+    ] {
+        plane.install(&kind.to_string(), &[name]).await.unwrap();
     }
     for (kind, spec, answer) in UNSERVED {
         let object = format!(
@@ -157,38 +130,7 @@ async fn a_request_or_a_template_that_nobody_can_serve_is_refused_with_its_field
     }
 }
 
-/// That none is unused is held in `remedy_client_on_real`.
-async fn nothing_was_refused() {
-    let mut entries = shared().await.audit().await.unwrap();
-    entries.retain(|entry| entry.user == ACCOUNT && entry.code == 403);
-    let refused: Vec<&AuditEntry> = entries.iter().collect();
-    assert!(
-        refused.is_empty(),
-        "what is shipped does not let it work: {refused:#?}"
-    );
-}
-
-fn short() -> Config {
-    let seconds = Duration::from_secs;
-    Config {
-        poll: seconds(1),
-        check: seconds(2),
-        confirm: Duration::from_millis(500),
-        settle: seconds(4),
-        soft: seconds(20),
-        call: seconds(2),
-    }
-}
-
-async fn client() -> kube::Client {
-    client_by(shared().await.kubeconfig()).await
-}
-
-async fn client_by(path: &Path) -> kube::Client {
-    let kubeconfig = kube::config::Kubeconfig::read_from(path).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .unwrap();
-    kube::Client::try_from(config).unwrap()
+/// Nothing was refused; that none is unused is held in `remedy_client_on_real`.
+async fn after(_: &World) {
+    rights_used(&asked_by_controller("dogwatch").await);
 }

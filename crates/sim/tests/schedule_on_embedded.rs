@@ -5,29 +5,24 @@
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod schedule_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use dogwatch_process::clock::Clock;
-use dogwatch_sim::api::{ApiServer, FaultEffect, Options, RequestInfo, Verb};
-use dogwatch_sim::clock::TokioClock;
+use dogwatch_sim::api::{ApiServer, FaultEffect, RequestInfo, Verb};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use tokio::time::Instant;
 
 use schedule_cases::world::World;
-
-const EPOCH: &str = "2026-03-01T00:00:00Z";
+use support::embedded::{clock_from, die_at, fail, server_from};
 
 async fn world() -> (ApiServer, World) {
-    let epoch: Timestamp = EPOCH.parse().unwrap();
-    let clock = Arc::new(TokioClock::starting_at(epoch));
-    let server = ApiServer::new(clock, Options::default());
-    let origin = Instant::now();
-    let wall = move || epoch + SignedDuration::try_from(origin.elapsed()).unwrap();
-    let mut world = World::on(server.client("test"), Clock::with_wall(wall)).await;
+    let epoch = "2026-03-01T00:00:00Z".parse().unwrap();
+    let server = server_from(epoch);
+    let mut world = World::on(server.client("test"), clock_from(epoch)).await;
     world.leading = server.client("leader");
     (server, world)
 }
@@ -64,26 +59,13 @@ async fn whichever_write_is_the_last_of_a_leader_each_node_reboots_once() {
             let spec = json!({ "at": at.to_string(), "nodes": { "names": names } });
             world.make_schedule(&world.home, "monthly", &spec).await;
 
-            let sent = Arc::new(std::sync::atomic::AtomicU32::new(0));
-            let (count, lost) = (Arc::clone(&sent), effect.clone());
-            server.set_faults(move |request| {
-                if !is_write(request) {
-                    return Vec::new();
-                }
-                let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                match number.cmp(&last) {
-                    std::cmp::Ordering::Less => Vec::new(),
-                    std::cmp::Ordering::Equal => vec![lost.clone()],
-                    // It is dead.
-                    std::cmp::Ordering::Greater => vec![FaultEffect::LoseRequest],
-                }
-            });
+            let sent = die_at(&server, last, effect.clone(), is_write);
             let first = world.leader();
             // Five writes are all there is to do.
             let enough = last.min(4) + 1;
             world
                 .until("it has come so far", || async {
-                    sent.load(std::sync::atomic::Ordering::Relaxed) >= enough
+                    sent.load(Ordering::Relaxed) >= enough
                 })
                 .await;
             drop(first);
@@ -158,11 +140,8 @@ async fn a_target_that_cannot_be_written_delays_only_itself_and_is_asked_once_it
     let spec = json!({ "at": at.to_string(), "nodes": { "names": ["missing"] } });
     world.make_schedule(&world.home, "other", &spec).await;
     let broken = world.node_name("n1");
-    server.set_faults(move |request| {
-        let hit = is_write(request) && request.name == broken;
-        hit.then_some(FaultEffect::Refuse(403))
-            .into_iter()
-            .collect()
+    fail(&server, FaultEffect::Refuse(403), move |request| {
+        is_write(request) && request.name == broken
     });
     let _leader = world.leader();
     world.records(&world.home, "other", 1).await;

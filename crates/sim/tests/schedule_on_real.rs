@@ -7,91 +7,39 @@
 mod heal_rights;
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod schedule_cases;
-
-use std::collections::BTreeSet;
-use std::path::Path;
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
 
 use dogwatch_process::clock::Clock;
-use dogwatch_testbed::{AuditEntry, rights_in, shared};
+use dogwatch_testbed::{UsedRights, rights_in, shared};
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
 
+use schedule_cases as cases;
 use schedule_cases::world::World;
+use support::real::{
+    ALONE, HOSTS_ROLE, ROLES, alone_on_real, apply_in, asked_by_controller, client,
+};
 
-const ROLES: &str = include_str!("../../../deploy/base/controller-rbac.yaml");
-const HOSTS_ROLE: &str = include_str!("../../../deploy/hosts/rbac.yaml");
-
-/// One after the other: a leader sees every schedule of the cluster.
-static ALONE: Mutex<()> = Mutex::const_new(());
-
-/// What all cases so far have used, and how many they were.
-static USED: std::sync::Mutex<(BTreeSet<String>, usize)> =
-    std::sync::Mutex::new((BTreeSet::new(), 0));
-
-macro_rules! on_real {
-    ($($name:ident)*) => { $(
-        #[tokio::test]
-        async fn $name() {
-            let _alone = ALONE.lock().await;
-            let world = world().await;
-            schedule_cases::$name(&world).await;
-            world.end().await;
-            after(&world.home).await;
-        }
-    )*
-        const CASES: usize = [$(stringify!($name)),*].len();
-    };
-}
-
-schedule_cases::every_case!(on_real);
+cases::every_case!(alone_on_real);
 
 async fn world() -> World {
-    let client = client_by(shared().await.kubeconfig()).await;
-    let mut world = World::on(client, Clock::system()).await;
-    let role = HOSTS_ROLE.replace(
-        "namespace: dogwatch\n",
-        &format!("namespace: {}\n", world.home),
-    );
+    let mut world = World::on(client().await, Clock::system()).await;
+    let here = format!("namespace: {}\n", world.home);
+    let role = HOSTS_ROLE.replace("namespace: dogwatch\n", &here);
     for namespace in [&world.home, &world.racks] {
-        let namespace = format!("--namespace={namespace}");
-        let apply = ["apply", "-f", "-", namespace.as_str()];
-        shared().await.run_kubectl(&apply, &role).await.unwrap();
+        apply_in(namespace, &role).await;
     }
     world.leading = heal_rights::controller(&world.home).await;
     world
 }
 
-async fn client_by(path: &Path) -> kube::Client {
-    let kubeconfig = kube::config::Kubeconfig::read_from(path).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .unwrap();
-    kube::Client::try_from(config).unwrap()
-}
-
 /// Nothing was refused in this case; and once all have run, no right of schedules was unused.
-async fn after(namespace: &str) {
-    let user = format!("system:serviceaccount:{namespace}:dogwatch-controller");
-    let mut entries = shared().await.audit().await.unwrap();
-    entries.retain(|entry| entry.user == user);
-    let refused: Vec<&AuditEntry> = entries.iter().filter(|entry| entry.code == 403).collect();
-    assert!(
-        refused.is_empty(),
-        "what is shipped does not let it work: {refused:#?}"
-    );
-    let (used, all) = {
-        let mut used = USED.lock().unwrap();
-        used.0.extend(entries.iter().map(AuditEntry::right));
-        used.1 += 1;
-        (used.0.clone(), used.1 == CASES)
-    };
+async fn after(world: &World) {
+    static USED: UsedRights = UsedRights::none();
     let shipped = rights_in(&[ROLES, HOSTS_ROLE], |why| why.contains("schedule:"));
     assert!(shipped.len() > 7, "{shipped:?}");
-    let unused: Vec<&String> = shipped.difference(&used).collect();
-    assert!(!all || unused.is_empty(), "unused: {unused:?}");
+    let unsaid = USED.after(&asked_by_controller(&world.home).await, CASES, &shipped);
     // A right that schedules use says so beside it.
-    let unsaid: Vec<&String> = used.difference(&shipped).collect();
     assert!(
         unsaid.is_empty(),
         "not said to be for schedules: {unsaid:?}"
@@ -209,11 +157,7 @@ const TAKEN: &[&str] = &[
 #[tokio::test]
 async fn bad_input_is_refused_with_the_field_named_and_good_input_is_understood() {
     let _alone = ALONE.lock().await;
-    let world = World::on(
-        client_by(shared().await.kubeconfig()).await,
-        Clock::system(),
-    )
-    .await;
+    let world = World::on(client().await, Clock::system()).await;
     let home = &world.home;
     let admit = async |spec: &str| {
         let spec: Value = serde_json::from_str(spec).unwrap();
@@ -249,11 +193,7 @@ async fn bad_input_is_refused_with_the_field_named_and_good_input_is_understood(
 #[tokio::test]
 async fn the_table_says_what_people_look_for() {
     let _alone = ALONE.lock().await;
-    let world = World::on(
-        client_by(shared().await.kubeconfig()).await,
-        Clock::system(),
-    )
-    .await;
+    let world = World::on(client().await, Clock::system()).await;
     let spec = json!({ "at": "2001-01-01T00:00:00Z", "suspend": false, "reason": "kernel",
         "nodes": { "names": ["n1"] } });
     world.make_schedule(&world.home, "late", &spec).await;

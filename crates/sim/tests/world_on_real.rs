@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod support;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +18,9 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{EvictParams, ListParams};
 use kube::{Api, Client, ResourceExt as _};
+use support::real::client_that_asks_once;
 
 const SHORT: Duration = Duration::from_millis(200);
-
-async fn client(control_plane: &ControlPlane) -> Client {
-    let kubeconfig = kube::config::Kubeconfig::read_from(control_plane.kubeconfig()).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
-    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .unwrap();
-    // An eviction that a budget refuses is an answer, not something to repeat.
-    config.default_retry = false;
-    Client::try_from(config).unwrap()
-}
 
 async fn cluster(client: &Client, spec: ClusterSpec) -> Cluster {
     #[expect(
@@ -144,7 +137,7 @@ async fn a_cluster_comes_up_drains_and_reboots_around_a_real_api_server() {
         .start()
         .await
         .unwrap();
-    let client = client(&control_plane).await;
+    let client = client_that_asks_once(control_plane.kubeconfig()).await;
     let cluster = cluster(&client, spec()).await;
     let nodes = Api::<Node>::all(client.clone());
     let pods = Api::<Pod>::namespaced(client.clone(), "default");
@@ -190,14 +183,14 @@ async fn budgets_are_counted_as_the_real_controller_counts_them() {
         .start()
         .await
         .unwrap();
-    let ours = client(&bare).await;
+    let ours = client_that_asks_once(bare.kubeconfig()).await;
     let our_cluster = cluster(&ours, spec()).await;
     let real = ControlPlane::builder()
         .controllers(["disruption"])
         .start()
         .await
         .unwrap();
-    let theirs = client(&real).await;
+    let theirs = client_that_asks_once(real.kubeconfig()).await;
     let mut without = spec();
     without.controllers.remove(&Name::Disruption);
     let their_cluster = cluster(&theirs, without).await;

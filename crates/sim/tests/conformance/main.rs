@@ -17,6 +17,9 @@ mod generated;
 mod normal;
 mod servers;
 mod step;
+#[allow(dead_code, reason = "each test binary uses its part")]
+#[path = "../support/mod.rs"]
+mod support;
 
 macro_rules! on_both {
     ($($module:ident: $($name:ident)*;)*) => { $(

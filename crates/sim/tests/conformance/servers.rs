@@ -1,15 +1,14 @@
 //! Both servers, reached alike: raw HTTP under a kube client.
 
-use std::sync::Arc;
-
-use dogwatch_sim::api::{ApiServer, Options};
-use dogwatch_sim::clock::TokioClock;
 use dogwatch_testbed::ControlPlane;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+
+use crate::support::embedded::server;
+use crate::support::real::client_that_asks_once;
 
 /// Who asks, and so the field manager where a request names none.
 pub const AGENT: &str = "conformance";
@@ -35,9 +34,7 @@ pub struct Answer {
 impl Server {
     /// A new embedded server, empty but for what every cluster has.
     pub fn embedded() -> Self {
-        let epoch = "2026-01-01T00:00:00Z".parse().expect("a time");
-        let clock = Arc::new(TokioClock::starting_at(epoch));
-        let client = ApiServer::new(clock, Options::default()).client("conformance");
+        let client = server().client("conformance");
         Self {
             name: "embedded",
             client,
@@ -46,15 +43,9 @@ impl Server {
 
     /// The real one that all cases of this process share.
     pub async fn real() -> Self {
-        let kubeconfig = kube::config::Kubeconfig::read_from(control_plane().await.kubeconfig());
-        let options = kube::config::KubeConfigOptions::default();
-        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig.unwrap(), &options)
-            .await
-            .unwrap();
-        config.default_retry = false;
         Self {
             name: "real",
-            client: kube::Client::try_from(config).unwrap(),
+            client: client_that_asks_once(control_plane().await.kubeconfig()).await,
         }
     }
 

@@ -24,6 +24,31 @@ fn only_by_a_change() -> DrainConfig {
     }
 }
 
+/// Hands the name of each case to a macro that runs it somewhere.
+#[allow(unused_macros, reason = "each test binary uses its part")]
+macro_rules! every_case {
+    ($run:ident) => {
+        $run! {
+            what_qualifies_goes_and_what_does_not_stays
+            an_empty_node_is_drained_at_once
+            excluded_pods_stay
+            a_pod_that_appears_during_the_drain_is_drained_too
+            a_budget_that_holds_a_pod_up_is_named_and_its_change_lets_the_pod_go
+            a_budget_that_is_removed_lets_its_pod_go
+            a_pod_under_several_budgets_stays_on_the_list_and_both_are_named
+            past_the_deadline_the_rest_is_deleted_budget_or_not
+            an_eviction_for_another_incarnation_harms_nobody
+            a_pod_that_is_not_there_is_already_gone
+            a_pod_in_a_terminating_namespace_is_waited_for_and_reported
+            a_daemonset_is_looked_up_by_name_and_one_that_is_gone_protects_nobody
+            the_volumes_of_drained_pods_are_waited_for_and_no_others
+            the_third_replacement_that_tolerates_the_cordon_stays_and_is_reported
+        }
+    };
+}
+#[allow(unused_imports, reason = "each test binary uses its part")]
+pub(crate) use every_case;
+
 pub async fn what_qualifies_goes_and_what_does_not_stays(world: &World) {
     fleet::owners(world).await;
     for kind in fleet::ALL {

@@ -4,13 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use dogwatch_controller::board::Board;
-use dogwatch_controller::cluster::Cluster;
-use dogwatch_controller::leader::Leadership;
-use dogwatch_controller::metrics::Metrics;
-use dogwatch_controller::{Context, Stop, Stopper, handshake};
-use dogwatch_core::Now;
-use dogwatch_core::leader::Term;
+use dogwatch_controller::handshake;
 use dogwatch_core::lock::{self, Budget, Count, HolderId, LeaseSeen, LockRecord, Verdict};
 use dogwatch_core::name::{GroupName, NodeName, RunId};
 use dogwatch_core::policy::Policies;
@@ -21,19 +15,13 @@ use dogwatch_process::clock::Clock;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
-};
-use kube::core::GroupVersionKind;
+use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
-const PATIENCE: Duration = Duration::from_mins(2);
-const PAUSE: Duration = Duration::from_millis(50);
+use crate::support::leader::Leader;
+use crate::support::objects::{self, CAPI};
+use crate::support::until;
 
 /// One server, and a namespace of Dogwatch's.
 pub struct World {
@@ -44,21 +32,6 @@ pub struct World {
     pub home: String,
     pub flags: Config,
     pub clock: Clock,
-}
-
-/// A process that leads, until it is dropped: killed.
-pub struct Leader {
-    tasks: Vec<JoinHandle<()>>,
-    pub metrics: Metrics,
-    _told: (watch::Sender<Option<Term>>, Stopper),
-}
-
-impl Drop for Leader {
-    fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
-        }
-    }
 }
 
 impl World {
@@ -76,18 +49,19 @@ impl World {
             flags,
             clock,
         };
-        world.make_namespace(&world.home).await;
+        objects::make_namespace(&world.client, &world.home).await;
         world
     }
 
     /// Those who listen: medik8s' namespace, and the kind of Cluster API's Machines.
     pub async fn with_listeners(self) -> Self {
-        self.make_namespace("medik8s-leases").await;
-        let kinds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        let kind = dogwatch_testbed::fixtures::cluster_api_machines();
-        let kind: CustomResourceDefinition = serde_json::from_value(kind).unwrap();
+        let object = json!({ "metadata": { "name": "medik8s-leases" } });
+        let object: Namespace = serde_json::from_value(object).unwrap();
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
         // Another case of this server was first.
-        let _ = kinds.create(&PostParams::default(), &kind).await;
+        let _: kube::Result<_> = namespaces.create(&PostParams::default(), &object).await;
+        let kind = dogwatch_testbed::fixtures::cluster_api_machines();
+        objects::install(&self.client, [kind]).await;
         self.until("the kind is served", || async {
             let machines = self.machines().list(&ListParams::default()).await;
             machines.is_ok()
@@ -96,47 +70,15 @@ impl World {
         self
     }
 
-    async fn make_namespace(&self, name: &str) {
-        let object = serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap();
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        // Another case of this server was first.
-        let _ = namespaces.create(&PostParams::default(), &object).await;
-        assert!(namespaces.get_opt(name).await.unwrap().is_some());
-    }
-
     /// A process that leads from now on and has seen nothing yet.
     pub fn leader(&self) -> Leader {
-        let (terms, leadership) = Leadership::new(self.clock.clone());
-        let until = Now {
-            wall: Timestamp::MAX,
-            mono: Duration::from_hours(100_000),
-        };
-        terms.send_replace(Some(Term { number: 1, until }));
-        let (showing, cluster) = Cluster::new();
-        let (stopper, stop) = Stop::new();
-        let metrics = Metrics::default();
-        let context = Context {
-            client: self.leading.clone(),
-            namespace: self.home.clone(),
-            clock: self.clock.clone(),
-            flags: self.flags.clone(),
-            process: "test".into(),
-            leadership,
-            cluster,
-            board: Board::new(metrics.clone()),
-            metrics: metrics.clone(),
-            stop,
-        };
+        let (mut leader, context, showing) =
+            Leader::new(&self.leading, &self.home, &self.clock, &self.flags);
         // The cluster's one view is not what is under test: its rights are proved elsewhere.
         let watches = ClusterWatch::new(self.client.clone(), &self.home, || 0.5);
-        Leader {
-            tasks: vec![
-                tokio::spawn(showing.run(watches)),
-                tokio::spawn(handshake::run(context)),
-            ],
-            metrics,
-            _told: (terms, stopper),
-        }
+        leader.run(showing.run(watches));
+        leader.run(handshake::run(context));
+        leader
     }
 
     pub fn node_name(&self, short: &str) -> NodeName {
@@ -149,16 +91,12 @@ impl World {
         let record = phase.map(|phase| record(phase).to_string());
         let node = json!({ "metadata": { "name": name.as_str(), "labels": labels,
             "annotations": { "dogwatch.dev/reboot": record } } });
-        let node: Node = serde_json::from_value(without_nulls(node)).unwrap();
-        let node = self.nodes().create(&PostParams::default(), &node).await;
-        let ready = json!({ "status": { "conditions": [{ "type": "Ready", "status": "True",
+        let node = objects::create(&self.nodes(), without_nulls(node)).await;
+        let ready = json!({ "conditions": [{ "type": "Ready", "status": "True",
             "reason": "Test", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
-            "lastHeartbeatTime": "2026-01-01T00:00:00Z" }] } });
-        let (params, patch) = (PatchParams::default(), Patch::Merge(ready));
-        let nodes = self.nodes();
-        let written = nodes.patch_status(name.as_str(), &params, &patch);
-        written.await.unwrap();
-        node.unwrap().uid().unwrap()
+            "lastHeartbeatTime": "2026-01-01T00:00:00Z" }] });
+        objects::change_status(&self.nodes(), name.as_str(), ready).await;
+        node.uid().unwrap()
     }
 
     /// Its coordinator writes this phase, or takes the record away.
@@ -166,11 +104,7 @@ impl World {
         let record = phase.map(|phase| record(phase).to_string());
         let body = json!({ "metadata": { "annotations": { "dogwatch.dev/reboot": record } } });
         let name = self.node_name(short);
-        let (params, patch) = (PatchParams::default(), Patch::Merge(body));
-        self.nodes()
-            .patch(name.as_str(), &params, &patch)
-            .await
-            .unwrap();
+        objects::change(&self.nodes(), name.as_str(), body).await;
     }
 
     /// A Machine whose Node this is.
@@ -185,16 +119,10 @@ impl World {
                     "kind": "Metal3Machine", "name": short },
             },
         });
-        let machine: DynamicObject = serde_json::from_value(machine).unwrap();
-        let params = PostParams::default();
-        self.machines().create(&params, &machine).await.unwrap();
+        objects::create(&self.machines(), machine).await;
         let name = self.node_name(short);
-        let status = json!({ "status": { "nodeRef": { "name": name.as_str() } } });
-        let (params, patch) = (PatchParams::default(), Patch::Merge(status));
-        self.machines()
-            .patch_status(short, &params, &patch)
-            .await
-            .unwrap();
+        let status = json!({ "nodeRef": { "name": name.as_str() } });
+        objects::change_status(&self.machines(), short, status).await;
     }
 
     /// Annotation `cluster.x-k8s.io/skip-remediation` of a Machine.
@@ -220,9 +148,7 @@ impl World {
         let name = format!("node-{}", self.node_name(short));
         let lease = json!({ "metadata": { "name": name }, "spec": { "holderIdentity": holder,
             "leaseDurationSeconds": seconds, "renewTime": format!("{renewed:.6}") } });
-        let lease: Lease = serde_json::from_value(lease).unwrap();
-        let params = PostParams::default();
-        self.node_leases().create(&params, &lease).await.unwrap();
+        objects::create(&self.node_leases(), lease).await;
     }
 
     pub fn node_leases(&self) -> Api<Lease> {
@@ -230,9 +156,7 @@ impl World {
     }
 
     fn machines(&self) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta2", "Machine");
-        let resource = ApiResource::from_gvk_with_plural(&kind, "machines");
-        Api::namespaced_with(self.client.clone(), &self.home, &resource)
+        objects::objects(&self.client, &self.home, CAPI)
     }
 
     pub fn nodes(&self) -> Api<Node> {
@@ -298,11 +222,7 @@ impl World {
     }
 
     pub async fn until<F: Future<Output = bool>>(&self, what: &str, seen: impl Fn() -> F) {
-        let deadline = Instant::now() + PATIENCE;
-        while !seen().await {
-            assert!(Instant::now() < deadline, "never: {what}");
-            tokio::time::sleep(PAUSE).await;
-        }
+        until(what, seen).await;
     }
 
     /// Takes the nodes and Machines away, so that no other case's leader finds them.

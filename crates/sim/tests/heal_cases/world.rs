@@ -5,14 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use dogwatch_controller::board::Board;
-use dogwatch_controller::cluster::Cluster;
-use dogwatch_controller::leader::Leadership;
-use dogwatch_controller::metrics::Metrics;
-use dogwatch_controller::{Context, Stop, Stopper, healer};
-use dogwatch_core::Now;
+use dogwatch_controller::healer;
 use dogwatch_core::heal::Config;
-use dogwatch_core::leader::Term;
 use dogwatch_core::lock::{HolderId, LeaseSeen, LockRecord};
 use dogwatch_core::name::{BootId, GroupName, NodeName, RunId};
 use dogwatch_core::reboot::{NodeSeen, Phase, Record, Trigger};
@@ -20,15 +14,17 @@ use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_k8s::lock::{BidOutcome, LockClient, Presence};
 use dogwatch_k8s::node::{get_node, node_seen};
 use dogwatch_process::clock::Clock;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Event, Namespace, Node};
-use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::{Event, Node};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+
+use crate::support::embedded::clock_from;
+use crate::support::leader::Leader;
+use crate::support::{objects, until_by};
 
 /// One server, one namespace, one node under test.
 pub struct World {
@@ -41,50 +37,17 @@ pub struct World {
     posts: Arc<AtomicU32>,
 }
 
-/// A leader that heals, until it is dropped: killed.
-pub struct Leader {
-    tasks: Vec<JoinHandle<()>>,
-    pub metrics: Metrics,
-    told: (watch::Sender<Option<Term>>, Stopper),
-}
-
-impl Leader {
-    /// The election is lost.
-    pub fn loses_the_lead(&self) {
-        self.told.0.send_replace(None);
-    }
-}
-
-impl Drop for Leader {
-    fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
-        }
-    }
-}
-
 impl World {
     pub async fn on(client: Client, config: Config) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let namespace = format!("heal-{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let object = Namespace {
-            metadata: ObjectMeta {
-                name: Some(namespace.clone()),
-                ..ObjectMeta::default()
-            },
-            ..Namespace::default()
-        };
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        namespaces
-            .create(&PostParams::default(), &object)
-            .await
-            .unwrap();
+        objects::make_namespace(&client, &namespace).await;
         Self {
             leading: client.clone(),
             client,
             namespace,
             config,
-            clock: clock(),
+            clock: clock_from("2026-01-02T00:00:00Z".parse().unwrap()),
             posts: Arc::default(),
         }
     }
@@ -116,40 +79,12 @@ impl World {
     }
 
     fn leader_by(&self, client: &Client) -> Leader {
-        let (terms, leadership) = Leadership::new(self.clock.clone());
-        let far = Now {
-            wall: Timestamp::MAX,
-            mono: Duration::from_hours(100_000),
-        };
-        terms.send_replace(Some(Term {
-            number: 1,
-            until: far,
-        }));
-        let (showing, cluster) = Cluster::new();
-        let (stopper, stop) = Stop::new();
-        let metrics = Metrics::default();
-        let context = Context {
-            client: client.clone(),
-            namespace: self.namespace.clone(),
-            clock: self.clock.clone(),
-            flags: self.config.flags.clone(),
-            process: "test".into(),
-            leadership,
-            cluster,
-            board: Board::new(metrics.clone()),
-            metrics: metrics.clone(),
-            stop,
-        };
-        let watches = ClusterWatch::new(client.clone(), &self.namespace, || 0.5);
-        let tasks = vec![
-            tokio::spawn(showing.run(watches)),
-            tokio::spawn(healer::run(context, self.config.clone())),
-        ];
-        Leader {
-            tasks,
-            metrics,
-            told: (terms, stopper),
-        }
+        let (namespace, flags) = (&self.namespace, &self.config.flags);
+        let (mut leader, context, showing) = Leader::new(client, namespace, &self.clock, flags);
+        let watches = ClusterWatch::new(client.clone(), namespace, || 0.5);
+        leader.run(showing.run(watches));
+        leader.run(healer::run(context, self.config.clone()));
+        leader
     }
 
     /// The node's kubelet posts its status several times within `healAfter`, in this boot.
@@ -186,11 +121,7 @@ impl World {
             "metadata": { "name": name.as_str(), "annotations": annotations },
             "spec": { "unschedulable": unschedulable },
         });
-        let node: Node = serde_json::from_value(node).unwrap();
-        self.nodes()
-            .create(&PostParams::default(), &node)
-            .await
-            .unwrap();
+        objects::create(&self.nodes(), node).await;
         let number = self.posts.fetch_add(1, Ordering::Relaxed);
         post(&self.client, &name, "boot-1", number).await;
         self.say_at_work(short).await;
@@ -222,11 +153,7 @@ impl World {
     pub async fn make_waiter(&self, short: &str) {
         let node = json!({ "metadata": {
             "name": self.node_name(short).as_str(), "labels": { "dogwatch.dev/reboot": "waiting" } } });
-        let node: Node = serde_json::from_value(node).unwrap();
-        self.nodes()
-            .create(&PostParams::default(), &node)
-            .await
-            .unwrap();
+        objects::create(&self.nodes(), node).await;
     }
 
     /// Slot 0, held for this Node by the run of its record.
@@ -295,12 +222,8 @@ impl World {
 
     pub async fn annotate(&self, short: &str, key: &str, text: &str) {
         let name = self.node_name(short);
-        let body = Patch::Merge(json!({ "metadata": { "annotations": { key: text } } }));
-        let params = PatchParams::default();
-        self.nodes()
-            .patch(name.as_str(), &params, &body)
-            .await
-            .unwrap();
+        let body = json!({ "metadata": { "annotations": { key: text } } });
+        objects::change(&self.nodes(), name.as_str(), body).await;
     }
 
     /// What the healer has said about this node, as `reason`s.
@@ -319,11 +242,8 @@ impl World {
 
     /// Waits for what is to be observed.
     pub async fn until<F: Future<Output = bool>>(&self, what: &str, seen: impl Fn() -> F) {
-        let deadline = Instant::now() + self.config.heal_after * 20 + Duration::from_mins(1);
-        while !seen().await {
-            assert!(Instant::now() < deadline, "never: {what}");
-            tokio::time::sleep(self.config.heal_after / 200).await;
-        }
+        let patience = self.config.heal_after * 20 + Duration::from_mins(1);
+        until_by(patience, self.config.heal_after / 200, what, seen).await;
     }
 
     /// Waits for an Event about this node with this reason.
@@ -403,13 +323,6 @@ async fn post(client: &Client, name: &NodeName, boot: &str, number: u32) {
             &Patch::Strategic(body),
         )
         .await;
-}
-
-/// A wall clock that goes with tokio's, so that a paused one is no special case.
-fn clock() -> Clock {
-    let start: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
-    let (base, origin) = (start, Instant::now());
-    Clock::with_wall(move || base + SignedDuration::try_from(origin.elapsed()).unwrap())
 }
 
 pub fn record(phase: Phase) -> Record {

@@ -11,15 +11,14 @@ use dogwatch_core::power::{Host, HostName, Owner, StatusWrite};
 use dogwatch_k8s::host::{Cadence, HostClient, HostObject, HostView, HostWatch};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Event, Namespace, Secret};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::{Event, Secret};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
-pub const SOON: Duration = Duration::from_mins(2);
+use crate::support::{PATIENCE, objects};
 
 /// Short, for a real server has a real clock.
 const CADENCE: Cadence = Cadence {
@@ -49,13 +48,7 @@ impl World {
             controller,
             namespace: format!("hosts-{number}"),
         };
-        let namespace = json!({ "metadata": { "name": world.namespace } });
-        let namespaces: Api<Namespace> = Api::all(world.people.clone());
-        let namespace = serde_json::from_value(namespace).unwrap();
-        namespaces
-            .create(&PostParams::default(), &namespace)
-            .await
-            .unwrap();
+        objects::make_namespace(&world.people, &world.namespace).await;
         world.install(&crd()).await;
         let all: Api<HostObject> = Api::all(world.people.clone());
         for host in all.list(&ListParams::default()).await.unwrap() {
@@ -96,40 +89,15 @@ impl World {
 
     /// Installs the kind, unless it is there.
     pub async fn install(&self, crd: &Value) {
-        let crd = serde_json::from_value(crd.clone()).unwrap();
-        // It may be there.
-        let _: kube::Result<_> = self.kinds().create(&PostParams::default(), &crd).await;
-        self.until_listed(Result::is_ok).await;
+        objects::install(&self.people, [crd.clone()]).await;
+        let hosts = self.api::<HostObject>();
+        objects::until_served(&hosts).await;
     }
 
     pub async fn take_the_kind_out(&self) {
-        let _: kube::Result<_> = self
-            .kinds()
-            .delete(CRD_NAME, &DeleteParams::default())
-            .await;
-        self.until_listed(
-            |answer| matches!(answer, Err(kube::Error::Api(status)) if status.code == 404),
-        )
-        .await;
-    }
-
-    fn kinds(&self) -> Api<CustomResourceDefinition> {
-        Api::all(self.people.clone())
-    }
-
-    async fn until_listed(
-        &self,
-        is_so: impl Fn(&kube::Result<kube::core::ObjectList<HostObject>>) -> bool,
-    ) {
-        let deadline = Instant::now() + SOON;
-        loop {
-            let answer = self.api().list(&ListParams::default()).await;
-            if is_so(&answer) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "{answer:?}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        objects::take_out(&self.people, CRD_NAME).await;
+        let hosts = self.api::<HostObject>();
+        objects::until_unknown(&hosts).await;
     }
 
     /// A host with this BMC.
@@ -155,22 +123,12 @@ impl World {
     }
 
     pub async fn change(&self, name: &str, change: &Value) {
-        let hosts = self.api::<HostObject>();
-        let patch = Patch::Merge(change);
-        hosts
-            .patch(name, &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        objects::change(&self.api::<HostObject>(), name, change.clone()).await;
     }
 
     /// As metal3's controller would.
     pub async fn change_status(&self, name: &str, change: &Value) {
-        let hosts = self.api::<HostObject>();
-        let patch = Patch::Merge(json!({ "status": change }));
-        hosts
-            .patch_status(name, &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        objects::change_status(&self.api::<HostObject>(), name, change.clone()).await;
     }
 
     pub async fn object(&self, name: &str) -> HostObject {
@@ -275,7 +233,9 @@ impl Sight {
     }
 
     pub async fn next(&mut self) -> BTreeSet<HostName> {
-        tokio::time::timeout(SOON, self.0.changed()).await.unwrap()
+        tokio::time::timeout(PATIENCE, self.0.changed())
+            .await
+            .unwrap()
     }
 
     /// The next change, if one comes in time.
@@ -306,7 +266,7 @@ impl Sight {
 
     /// The names of all that changed until it was so.
     pub async fn until(&mut self, is_so: impl Fn(&HostView) -> bool) -> BTreeSet<HostName> {
-        let deadline = Instant::now() + SOON;
+        let deadline = Instant::now() + PATIENCE;
         let mut names = BTreeSet::new();
         while !is_so(self.0.view()) {
             let Ok(changed) = timeout_at(deadline, self.0.changed()).await else {

@@ -10,10 +10,9 @@ use std::time::Duration;
 use dogwatch_core::lock::{self, HolderId, HolderNode, LeaseSeen};
 use dogwatch_core::name::RunId;
 use dogwatch_k8s::lock::{BidOutcome, Leaving, ReleaseOutcome, Slots};
-use kube::api::DeleteParams;
 use serde_json::json;
 
-use world::{World, assert_changed, at, done, freed, group, lost, until, won};
+use world::{World, assert_changed, at, done, freed, group, lost, until_free, until_held, won};
 
 /// Every case, handed to a macro that makes a test of each.
 macro_rules! every_case {
@@ -142,27 +141,14 @@ pub async fn a_late_duplicate_of_a_release_frees_nobody_elses_lock(world: &World
 
 pub async fn a_bid_for_a_lease_that_was_deleted_does_not_make_it_anew(world: &World) {
     let free = world.free_lease().await;
-    world
-        .leases()
-        .delete(&free.name, &DeleteParams::default())
-        .await
-        .unwrap();
-    lost(
-        world
-            .hand("a")
-            .bid(&free, &world.record("a", "coordinator/a"))
-            .await,
-    );
+    world.delete_lease(&free).await;
+    lost(world.bid("a", &free).await);
     assert_eq!(world.hand("a").list(&group()).await.unwrap(), []);
 }
 
 pub async fn a_bid_for_another_incarnation_of_the_lease_is_refused(world: &World) {
     let free = world.free_lease().await;
-    world
-        .leases()
-        .delete(&free.name, &DeleteParams::default())
-        .await
-        .unwrap();
+    world.delete_lease(&free).await;
     let anew = world.free_lease().await;
     let (hand, record) = (world.hand("a"), world.record("a", "coordinator/a"));
     lost(hand.bid(&free, &record).await);
@@ -253,10 +239,7 @@ pub async fn giving_up_takes_only_ones_own_run_and_the_last_one_out_frees(world:
 pub async fn the_same_write_again_changes_nothing(world: &World) {
     let free = world.free_lease().await;
     let held = world.win("a", &free).await;
-    let again = won(world
-        .hand("a")
-        .bid(&held, &world.record("a", "coordinator/a"))
-        .await);
+    let again = won(world.bid("a", &held).await);
     assert_eq!(
         again, held,
         "so the run id must differ where the last writer must be known"
@@ -308,19 +291,10 @@ pub async fn waiting_is_by_watch_and_sees_who_left(world: &World) {
     let hand = world.hand("w");
     let mut slots = Slots::new(group());
     let mut watch = Box::pin(hand.watch(&group(), || 0.5));
-    let seen = until(&mut watch, &mut slots, at(1), |lease| {
-        lease.holder.is_none()
-    })
-    .await;
+    let seen = until_free(&mut watch, &mut slots, at(1)).await;
     assert_eq!((&seen, seen.freed_at), (&free, None));
     let held = world.win("a", &free).await;
-    assert_eq!(
-        until(&mut watch, &mut slots, at(2), |lease| lease
-            .holder
-            .is_some())
-        .await,
-        held
-    );
+    assert_eq!(until_held(&mut watch, &mut slots, at(2)).await, held);
     let next = vec![HolderId::node(&world.node_name("w"))];
     freed(
         world
@@ -328,10 +302,7 @@ pub async fn waiting_is_by_watch_and_sees_who_left(world: &World) {
             .release(&held, &Leaving::Done { next: next.clone() })
             .await,
     );
-    let seen = until(&mut watch, &mut slots, at(3), |lease| {
-        lease.holder.is_none()
-    })
-    .await;
+    let seen = until_free(&mut watch, &mut slots, at(3)).await;
     assert_eq!(
         (seen.hint, seen.freed_at),
         (next, Some(Duration::from_secs(3)))

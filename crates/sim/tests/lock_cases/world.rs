@@ -14,10 +14,12 @@ use dogwatch_k8s::watch::Event;
 use futures::{Stream, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Namespace, Node};
-use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::DeleteParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
+
+use crate::support::{PATIENCE, objects};
 
 /// One server, one namespace of its own, one prefix for names that have none.
 pub struct World {
@@ -30,18 +32,7 @@ impl World {
     pub async fn on(client: Client) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let namespace = format!("lock-{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let object = Namespace {
-            metadata: ObjectMeta {
-                name: Some(namespace.clone()),
-                ..ObjectMeta::default()
-            },
-            ..Namespace::default()
-        };
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        namespaces
-            .create(&PostParams::default(), &object)
-            .await
-            .unwrap();
+        objects::make_namespace(&client, &namespace).await;
         Self { client, namespace }
     }
 
@@ -83,10 +74,18 @@ impl World {
     }
 
     pub async fn win(&self, short: &str, lease: &LeaseSeen) -> LeaseSeen {
-        won(self
-            .hand(short)
-            .bid(lease, &self.record(short, "coordinator/a"))
-            .await)
+        won(self.bid(short, lease).await)
+    }
+
+    /// The bid of its first run.
+    pub async fn bid(&self, short: &str, lease: &LeaseSeen) -> BidOutcome {
+        let record = self.record(short, "coordinator/a");
+        self.hand(short).bid(lease, &record).await
+    }
+
+    pub async fn delete_lease(&self, lease: &LeaseSeen) {
+        let (leases, params) = (self.leases(), DeleteParams::default());
+        leases.delete(&lease.name, &params).await.unwrap();
     }
 
     pub fn leases(&self) -> Api<Lease> {
@@ -100,35 +99,21 @@ impl World {
     pub async fn make_node(&self, short: &str, labels: &Value, annotations: &Value) {
         let node = json!({ "metadata": {
             "name": self.node_name(short).as_str(), "labels": labels, "annotations": annotations } });
-        let node: Node = serde_json::from_value(node).unwrap();
-        self.nodes()
-            .create(&PostParams::default(), &node)
-            .await
-            .unwrap();
+        objects::create(&self.nodes(), node).await;
     }
 
     pub async fn make_ready(&self, short: &str, ready: &str, unschedulable: bool) {
         let name = self.node_name(short);
         let conditions = json!([{ "type": "Ready", "status": ready, "reason": "Test",
             "lastTransitionTime": "2026-01-01T00:00:00Z", "lastHeartbeatTime": "2026-01-01T00:00:00Z" }]);
-        let status = Patch::Merge(json!({ "status": { "conditions": conditions } }));
-        self.nodes()
-            .patch_status(name.as_str(), &PatchParams::default(), &status)
-            .await
-            .unwrap();
-        let spec = Patch::Merge(json!({ "spec": { "unschedulable": unschedulable } }));
-        self.nodes()
-            .patch(name.as_str(), &PatchParams::default(), &spec)
-            .await
-            .unwrap();
+        let status = json!({ "conditions": conditions });
+        objects::change_status(&self.nodes(), name.as_str(), status).await;
+        let spec = json!({ "spec": { "unschedulable": unschedulable } });
+        objects::change(&self.nodes(), name.as_str(), spec).await;
     }
 
     pub async fn patch_lease(&self, patch: Value) {
-        let params = PatchParams::default();
-        self.leases()
-            .patch("dogwatch-default-0", &params, &Patch::Merge(patch))
-            .await
-            .unwrap();
+        objects::change(&self.leases(), "dogwatch-default-0", patch).await;
     }
 }
 
@@ -175,7 +160,23 @@ pub fn done() -> Leaving {
     Leaving::Done { next: Vec::new() }
 }
 
-pub async fn until<S: Stream<Item = Event<Lease>>>(
+pub async fn until_free<S: Stream<Item = Event<Lease>>>(
+    watch: &mut Pin<Box<S>>,
+    slots: &mut Slots,
+    now: Now,
+) -> LeaseSeen {
+    until(watch, slots, now, |lease| lease.holder.is_none()).await
+}
+
+pub async fn until_held<S: Stream<Item = Event<Lease>>>(
+    watch: &mut Pin<Box<S>>,
+    slots: &mut Slots,
+    now: Now,
+) -> LeaseSeen {
+    until(watch, slots, now, |lease| lease.holder.is_some()).await
+}
+
+async fn until<S: Stream<Item = Event<Lease>>>(
     watch: &mut Pin<Box<S>>,
     slots: &mut Slots,
     now: Now,
@@ -191,7 +192,6 @@ pub async fn until<S: Stream<Item = Event<Lease>>>(
             }
         }
     };
-    tokio::time::timeout(Duration::from_mins(2), wait)
-        .await
-        .expect("it is told")
+    let told = tokio::time::timeout(PATIENCE, wait).await;
+    told.expect("it is told")
 }

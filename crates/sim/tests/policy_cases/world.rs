@@ -9,13 +9,12 @@ use dogwatch_core::policy::{Policies, Policy};
 use dogwatch_k8s::policy::{Cadence, PoliciesSeen, policies, watch_policies_at};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-const SOON: Duration = Duration::from_mins(2);
+use crate::support::{PATIENCE, objects};
 
 /// Short, for a real server has a real clock.
 const CADENCE: Cadence = Cadence {
@@ -37,43 +36,13 @@ impl World {
     }
 
     pub async fn install_the_kind(&self) {
-        let crd = serde_json::from_value(crd()).unwrap();
-        self.kinds()
-            .create(&PostParams::default(), &crd)
-            .await
-            .unwrap();
-        self.until_listed(Result::is_ok).await;
+        objects::install(&self.client, [crd()]).await;
+        objects::until_served(&self.objects()).await;
     }
 
     pub async fn take_the_kind_out(&self) {
-        // It may not be there.
-        let _: kube::Result<_> = self
-            .kinds()
-            .delete(CRD_NAME, &DeleteParams::default())
-            .await;
-        self.until_listed(
-            |answer| matches!(answer, Err(kube::Error::Api(status)) if status.code == 404),
-        )
-        .await;
-    }
-
-    async fn until_listed(
-        &self,
-        is_so: impl Fn(&kube::Result<kube::core::ObjectList<RebootPolicy>>) -> bool,
-    ) {
-        let deadline = Instant::now() + SOON;
-        loop {
-            let answer = self.objects().list(&kube::api::ListParams::default()).await;
-            if is_so(&answer) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "{answer:?}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    fn kinds(&self) -> Api<CustomResourceDefinition> {
-        Api::all(self.client.clone())
+        objects::take_out(&self.client, CRD_NAME).await;
+        objects::until_unknown(&self.objects()).await;
     }
 
     pub fn objects(&self) -> Api<RebootPolicy> {
@@ -90,19 +59,11 @@ impl World {
     }
 
     pub async fn change(&self, name: &str, change: &Value) {
-        let patch = Patch::Merge(json!({ "spec": change }));
-        self.objects()
-            .patch(name, &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        objects::change(&self.objects(), name, json!({ "spec": change })).await;
     }
 
     pub async fn write_status(&self, name: &str, status: &Value) {
-        let patch = Patch::Merge(json!({ "status": status }));
-        self.objects()
-            .patch_status(name, &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        objects::change_status(&self.objects(), name, status.clone()).await;
     }
 
     pub async fn delete(&self, name: &str) {
@@ -130,11 +91,11 @@ pub fn sight_of(client: Client) -> Sight {
 
 impl Sight {
     pub async fn next(&mut self) -> PoliciesSeen {
-        timeout(SOON, self.0.next()).await.unwrap().unwrap()
+        timeout(PATIENCE, self.0.next()).await.unwrap().unwrap()
     }
 
     pub async fn until(&mut self, is_so: impl Fn(&PoliciesSeen) -> bool) -> PoliciesSeen {
-        let deadline = Instant::now() + SOON;
+        let deadline = Instant::now() + PATIENCE;
         let mut last = None;
         while let Ok(Some(seen)) = tokio::time::timeout_at(deadline, self.0.next()).await {
             if is_so(&seen) {

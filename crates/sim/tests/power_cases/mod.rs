@@ -41,12 +41,9 @@ pub async fn a_reboot_is_one_power_off_and_the_host_is_on_again(world: &World) {
         let process = world.process("first");
         world.until_ready(&short).await;
         world.annotate(&short, ANY, Some(mode)).await;
-        world
-            .until("it is rebooted", || world.is_rebooted(&short, &bmc))
-            .await;
+        world.until_rebooted(&short, &bmc).await;
         world.time_passes().await;
-        let log = bmc.machine().log();
-        assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+        assert_cycled_once(&bmc);
         let reasons = world.said().await.into_iter();
         let reasons: Vec<String> = reasons.filter_map(|event| event.reason).collect();
         for reason in ["RebootRequested", "OffConfirmed", "PoweredOn"] {
@@ -85,8 +82,7 @@ pub async fn keys_hold_a_host_off_until_the_last_one_is_gone(world: &World) {
         .until(dogwatch_sim::bmc::State::is_powered)
         .await;
     world.time_passes().await;
-    let log = bmc.machine().log();
-    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    assert_cycled_once(&bmc);
     let (held, _) = world.condition("h0", "HeldOff").await;
     assert_eq!(held, "False");
 }
@@ -160,11 +156,7 @@ pub async fn a_host_whose_bmc_hangs_delays_no_other(world: &World) {
         })
         .await;
     world.annotate("h0", ANY, Some(HARD)).await;
-    world
-        .until("the other one is rebooted", || {
-            world.is_rebooted("h0", &bmc)
-        })
-        .await;
+    world.until_rebooted("h0", &bmc).await;
     let status = world.read("hung").await.status;
     assert_eq!(status.powered_on, Some(true), "what hangs is not off");
     assert_eq!(status.power.off_confirmed_at, None);
@@ -261,11 +253,7 @@ pub async fn hosts_of_a_live_baremetal_operator_are_left_alone_unless_they_are_p
     for short in ["h0", "paused"] {
         world.annotate(short, ANY, Some(HARD)).await;
     }
-    world
-        .until("the paused one is rebooted", || {
-            world.is_rebooted("paused", &paused)
-        })
-        .await;
+    world.until_rebooted("paused", &paused).await;
     world
         .until("the other one is said to be theirs", || async {
             world.condition("h0", "PowerAsWanted").await.1 == "OwnedByBaremetalOperator"
@@ -278,11 +266,7 @@ pub async fn hosts_of_a_live_baremetal_operator_are_left_alone_unless_they_are_p
         .delete("baremetal-operator", &DeleteParams::default())
         .await
         .unwrap();
-    world
-        .until("it is ours when that is gone", || {
-            world.is_rebooted("h0", &bmc)
-        })
-        .await;
+    world.until_rebooted("h0", &bmc).await;
 }
 
 pub async fn a_host_that_is_made_anew_is_kept_anew(world: &World) {
@@ -343,17 +327,14 @@ pub async fn another_leader_carries_a_reboot_on(world: &World) {
     let bmc = world.host("h0").await;
     let first = world.process("first");
     let second = world.process("second");
-    second.terms.send_replace(None);
+    second.leader.loses_the_lead();
     world.until_ready("h0").await;
     world.annotate("h0", ANY, Some(HARD)).await;
     bmc.machine().until(|state| !state.is_powered()).await;
-    first.terms.send_replace(None);
-    second.terms.send_replace(Some(world::term(2)));
-    world
-        .until("it is rebooted", || world.is_rebooted("h0", &bmc))
-        .await;
-    let log = bmc.machine().log();
-    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    first.leader.loses_the_lead();
+    second.leader.leads(2);
+    world.until_rebooted("h0", &bmc).await;
+    assert_cycled_once(&bmc);
     assert!(first.board.names().is_empty());
 }
 
@@ -362,9 +343,7 @@ pub async fn no_password_is_ever_shown(world: &World) {
     let process = world.process("first");
     world.until_ready("h0").await;
     world.annotate("h0", ANY, Some(HARD)).await;
-    world
-        .until("it is rebooted", || world.is_rebooted("h0", &bmc))
-        .await;
+    world.until_rebooted("h0", &bmc).await;
     bmc.set_password("another");
     bmc.restart();
     world
@@ -376,7 +355,7 @@ pub async fn no_password_is_ever_shown(world: &World) {
     let shown = [
         serde_json::to_string(&object).unwrap(),
         serde_json::to_string(&world.said().await).unwrap(),
-        process.metrics.render(),
+        process.leader.metrics.render(),
         format!("{:?}", process.board.host(&world.name("h0"))),
     ];
     for text in shown {
@@ -387,4 +366,11 @@ pub async fn no_password_is_ever_shown(world: &World) {
 /// How often it was switched off, by what it was told.
 pub fn offs(bmc: &SimBmc) -> usize {
     bmc.machine().log().power_offs()
+}
+
+/// Its machine was switched off once and on once.
+#[track_caller]
+pub fn assert_cycled_once(bmc: &SimBmc) {
+    let log = bmc.machine().log();
+    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
 }

@@ -11,17 +11,12 @@ use bytes::Bytes;
 use dogwatch_api::bare_metal_host::crd;
 use dogwatch_bmc::redfish::{Exchange, Redfish};
 use dogwatch_bmc::{Bmc, Credentials, Fault};
-use dogwatch_controller::board::Board;
-use dogwatch_controller::cluster::Cluster;
-use dogwatch_controller::leader::Leadership;
-use dogwatch_controller::metrics::Metrics;
 use dogwatch_controller::power::{self, PowerBoard, Settings};
-use dogwatch_controller::{Context, Stop, Stopper};
-use dogwatch_core::leader::Term;
 use dogwatch_core::power::{Address, Config, Host, HostName};
-use dogwatch_core::{Now, reboot};
+use dogwatch_core::reboot;
 use dogwatch_k8s::host::{HostObject, convert};
 use dogwatch_process::clock::Clock;
+use dogwatch_sim::api::{FaultEffect, RequestInfo};
 use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, Park, SimBmc, Wire};
 use dogwatch_sim::clock::{Clock as _, TokioClock};
 use dogwatch_sim::seed::Seed;
@@ -30,15 +25,15 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{Event, Namespace, Secret};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use k8s_openapi::api::core::v1::{Event, Secret};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tokio::sync::{Notify, watch};
-use tokio::task::JoinHandle;
+use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use crate::support::leader::Leader;
+use crate::support::objects::{self, HOST};
 
 pub const ANY: &str = "reboot.metal3.io";
 pub const KEY: &str = "reboot.metal3.io/key";
@@ -73,12 +68,22 @@ impl Scissors {
         self.state.lock().unwrap().0.clone()
     }
 
+    /// What becomes of this request to the API server.
+    pub fn cut(&self, request: &RequestInfo) -> Vec<FaultEffect> {
+        let call = format!("{:?} {}", request.verb, request.resource);
+        let effect = self.count(call).map(|cut| match cut {
+            Cut::Before => FaultEffect::LoseRequest,
+            Cut::After => FaultEffect::LoseAnswer,
+        });
+        effect.into_iter().collect()
+    }
+
     pub async fn death(&self) {
         self.died.notified().await;
     }
 
     /// Whether this call is the last one.
-    pub fn count(&self, call: String) -> Option<Cut> {
+    fn count(&self, call: String) -> Option<Cut> {
         let mut state = self.state.lock().unwrap();
         let number = state.0.len();
         state.0.push(call);
@@ -129,17 +134,20 @@ pub struct World {
 
 /// A process; dropped, it is killed.
 pub struct Process {
-    task: JoinHandle<()>,
-    pub terms: watch::Sender<Option<Term>>,
-    pub stopper: Stopper,
+    pub leader: Leader,
     pub board: PowerBoard,
-    pub metrics: Metrics,
-    pub shown: Board,
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.task.abort();
+/// Times for a server whose clock cannot be paused.
+pub fn short() -> Config {
+    let seconds = Duration::from_secs;
+    Config {
+        poll: seconds(1),
+        check: seconds(2),
+        confirm: Duration::from_millis(500),
+        settle: seconds(4),
+        soft: seconds(20),
+        call: seconds(2),
     }
 }
 
@@ -164,22 +172,8 @@ impl World {
     }
 
     async fn install(&self) {
-        let kinds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        let crd: CustomResourceDefinition = serde_json::from_value(crd()).unwrap();
-        // Another case may have installed it.
-        let _: kube::Result<_> = kinds.create(&PostParams::default(), &crd).await;
-        let namespace = Namespace {
-            metadata: ObjectMeta {
-                name: Some(self.namespace.clone()),
-                ..ObjectMeta::default()
-            },
-            ..Namespace::default()
-        };
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        namespaces
-            .create(&PostParams::default(), &namespace)
-            .await
-            .unwrap();
+        objects::install(&self.client, [crd()]).await;
+        objects::make_namespace(&self.client, &self.namespace).await;
         self.until("the kind is served", || async {
             self.hosts().list(&ListParams::default()).await.is_ok()
         })
@@ -233,13 +227,8 @@ impl World {
             "spec": { "online": true, "bmc": { "address": address, "credentialsName": "bmc" } },
         });
         merge(&mut object, more);
-        let object: DynamicObject = serde_json::from_value(object).unwrap();
-        let kind = GroupVersionKind::gvk("metal3.io", "v1alpha1", "BareMetalHost");
-        let resource = ApiResource::from_gvk(&kind);
-        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
-            .create(&PostParams::default(), &object)
-            .await
-            .unwrap();
+        let hosts = objects::objects(&self.client, &self.namespace, HOST);
+        objects::create(&hosts, object).await;
     }
 
     /// Makes it, or makes it this.
@@ -267,10 +256,7 @@ impl World {
     }
 
     pub async fn change(&self, short: &str, body: Value) {
-        self.hosts()
-            .patch(short, &PatchParams::default(), &Patch::Merge(body))
-            .await
-            .unwrap();
+        objects::change(&self.hosts(), short, body).await;
     }
 
     /// `None` takes it away.
@@ -296,6 +282,12 @@ impl World {
         events.list(&ListParams::default()).await.unwrap().items
     }
 
+    /// The clock of a process.
+    pub fn wall(&self) -> Clock {
+        let clock = Arc::clone(&self.clock);
+        Clock::with_wall(move || clock.now())
+    }
+
     /// A process that leads from now on.
     pub fn process(&self, name: &str) -> Process {
         self.process_with(name, self.config)
@@ -303,40 +295,26 @@ impl World {
 
     /// The same, with times of its own.
     pub fn process_with(&self, name: &str, config: Config) -> Process {
-        let clock = Arc::clone(&self.clock);
-        let clock = Clock::with_wall(move || clock.now());
-        let (terms, leadership) = Leadership::new(clock.clone());
-        terms.send_replace(Some(term(1)));
-        let (_, cluster) = Cluster::new();
-        let (stopper, stop) = Stop::new();
-        let (metrics, board) = (Metrics::default(), PowerBoard::default());
-        let shown = Board::new(metrics.clone());
-        let context = Context {
-            client: self.leading.clone(),
-            namespace: self.namespace.clone(),
-            clock,
-            flags: reboot::Config::default(),
-            process: name.into(),
-            leadership,
-            cluster,
-            metrics: metrics.clone(),
-            board: shown.clone(),
-            stop,
-        };
+        let flags = reboot::Config::default();
+        let (mut leader, mut context, _) =
+            Leader::new(&self.leading, &self.namespace, &self.wall(), &flags);
+        context.process = name.into();
+        let board = PowerBoard::default();
         let settings = Settings {
             config,
+            ..self.settings(&board)
+        };
+        leader.run(power::run(context, settings));
+        Process { leader, board }
+    }
+
+    pub fn settings(&self, board: &PowerBoard) -> Settings {
+        Settings {
+            config: self.config,
             max_concurrent: NonZeroUsize::new(100).unwrap(),
             host_namespaces: BTreeSet::new(),
             connect: self.connect(),
             board: board.clone(),
-        };
-        Process {
-            task: tokio::spawn(power::run(context, settings)),
-            terms,
-            stopper,
-            board,
-            metrics,
-            shown,
         }
     }
 
@@ -374,8 +352,13 @@ impl World {
         panic!("never: {what}: {hosts:#?} {machines:#?}");
     }
 
-    /// Served: on again after it was off, and the annotation is gone.
-    pub async fn is_rebooted(&self, short: &str, bmc: &SimBmc) -> bool {
+    /// Waits until a reboot is served: it is on again after it was off, and the annotation is gone.
+    pub async fn until_rebooted(&self, short: &str, bmc: &SimBmc) {
+        let what = format!("{short} is rebooted");
+        self.until(&what, || self.is_rebooted(short, bmc)).await;
+    }
+
+    async fn is_rebooted(&self, short: &str, bmc: &SimBmc) -> bool {
         let host = self.read(short).await;
         let status = &host.status;
         !host.annotations.contains_key(ANY)
@@ -413,16 +396,6 @@ impl World {
             let gone = self.hosts().delete(&name, &DeleteParams::default()).await;
             assert!(gone.is_ok(), "{gone:?}");
         }
-    }
-}
-
-pub fn term(number: u64) -> Term {
-    Term {
-        number,
-        until: Now {
-            wall: Timestamp::MAX,
-            mono: Duration::from_hours(100_000),
-        },
     }
 }
 

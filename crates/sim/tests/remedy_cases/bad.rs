@@ -3,13 +3,13 @@
 
 use dogwatch_core::remedy::reason;
 use dogwatch_sim::bmc::{SimBmc, What};
-use k8s_openapi::api::core::v1::{Event, Node};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::{Api, ResourceExt as _};
+use k8s_openapi::api::core::v1::Event;
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject};
 use serde_json::{Value, json};
 
 use super::world::{KEY, NEED, World};
+use crate::support::objects::{self, HOST};
 
 /// Keys of somebody else, however much they look like ours.
 const FOREIGN: [&str; 3] = [
@@ -129,16 +129,13 @@ const NODES: [&str; 5] = ["swapped", "alone", "owned", "anew", "same"];
 pub async fn whatever_is_wrong_is_said_with_what_to_do_and_the_healthy_one_beside_it_is_served(
     world: &World,
 ) {
-    let healthy = world.host("h0", &json!({})).await;
-    world.machine("h0").await;
-    let old = world.node_uid("h0").await;
+    let healthy = world.member("h0").await;
     for short in NODES {
         make_node(world, short).await;
     }
     let untouched = wrong_hosts(world).await;
     wrong_machines(world).await;
-    let _process = world.process("first");
-    world.metal.until_ready("h0").await;
+    let _process = world.process_over("first", &[&healthy]).await;
     for short in ["nowhere", "anew"] {
         world.request(short, "DeleteNode").await;
     }
@@ -148,11 +145,7 @@ pub async fn whatever_is_wrong_is_said_with_what_to_do_and_the_healthy_one_besid
     world.mark_machine("h0", Some("")).await;
     make_anew(world).await;
 
-    world
-        .until("the healthy one is back", || {
-            world.is_back("h0", &old, &healthy)
-        })
-        .await;
+    world.until_back(&healthy).await;
     for row in ROWS {
         is_said(world, row).await;
     }
@@ -188,9 +181,7 @@ async fn make_node(world: &World, short: &str) {
         "metadata": { "name": world.node_name(short).as_str() },
         "status": { "nodeInfo": { "systemUUID": "4c4c4544-0047-4b90-80f1-b5c04f4e4833" } },
     });
-    let node: Node = serde_json::from_value(node).unwrap();
-    let params = PostParams::default();
-    world.nodes().create(&params, &node).await.unwrap();
+    objects::create(&world.nodes(), node).await;
 }
 
 /// Hosts that something is wrong with. The answer is those whose power is nobody's affair.
@@ -223,9 +214,7 @@ async fn wrong_hosts(world: &World) -> Vec<SimBmc> {
         "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
         "metadata": { "name": abroad(world) }, "spec": { "online": true },
     });
-    let abroad: DynamicObject = serde_json::from_value(abroad).unwrap();
-    let params = PostParams::default();
-    elsewhere(world).create(&params, &abroad).await.unwrap();
+    objects::create(&elsewhere(world), abroad).await;
     untouched
 }
 
@@ -235,9 +224,7 @@ fn abroad(world: &World) -> String {
 }
 
 fn elsewhere(world: &World) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk("metal3.io", "v1alpha1", "BareMetalHost");
-    let resource = ApiResource::from_gvk(&kind);
-    Api::namespaced_with(world.metal.client.clone(), "default", &resource)
+    objects::objects(&world.metal.client, "default", HOST)
 }
 
 /// Marked, all but one: its Node is marked in its place.
@@ -268,15 +255,10 @@ async fn wrong_machines(world: &World) {
                 "example.com/why": "a test", "metal3.io/BareMetalHost": host, NEED: need } },
             "spec": {},
         });
-        let mut machine: DynamicObject = serde_json::from_value(without_null(machine)).unwrap();
-        machine.metadata.namespace = Some(world.metal.namespace.clone());
-        let params = PostParams::default();
-        world.machines().create(&params, &machine).await.unwrap();
+        objects::create(&world.machines(), without_null(machine)).await;
         let node = world.node_name(node);
-        let body = json!({ "status": { "nodeRef": { "kind": "Node", "name": node.as_str() } } });
-        let (params, body) = (PatchParams::default(), Patch::Merge(body));
-        let patched = world.machines().patch_status(short, &params, &body).await;
-        patched.unwrap();
+        let carries = json!({ "nodeRef": { "kind": "Node", "name": node.as_str() } });
+        objects::change_status(&world.machines(), short, carries).await;
     }
 }
 
@@ -342,16 +324,9 @@ pub async fn what_needs_no_deletion_is_served_without_the_right_to_it<F: Future<
     world: &World,
     give_right: impl Fn() -> F,
 ) {
-    let bmc = world.host("h0", &json!({})).await;
-    world.machine("h0").await;
-    let name = world.node_name("h1");
-    let beside = json!({ "dogwatch.dev/node": name.as_str() });
-    let beside = world.host("h1", &beside).await;
-    let old = world.node_uid("h0").await;
-    let _process = world.process("first");
-    for short in ["h0", "h1"] {
-        world.metal.until_ready(short).await;
-    }
+    let member = world.member("h0").await;
+    let beside = world.named_member("h1").await;
+    let _process = world.process_over("first", &[&member, &beside]).await;
     world.kubelet_dies("h1").await;
     world.mark_machine("h0", Some("")).await;
     world.request("h1", "OutOfServiceTaint").await;
@@ -365,21 +340,14 @@ pub async fn what_needs_no_deletion_is_served_without_the_right_to_it<F: Future<
         (Kind::Machine, "h0", reason::REFUSED, "deploy/remediation"),
     )
     .await;
+    super::until_succeeded(world, "h1").await;
     world
-        .until("the other has succeeded", || {
-            super::has_succeeded(world, "h1")
-        })
+        .until("nothing of it is left", || world.is_clean(&beside))
         .await;
-    world
-        .until("nothing of it is left", || world.is_clean("h1", &beside))
-        .await;
-    assert_eq!(world.node("h0").await.unwrap().uid(), Some(old.clone()));
+    assert_eq!(world.node_uid("h0").await, member.uid);
     give_right().await;
-    world
-        .until("it is back", || world.is_back("h0", &old, &bmc))
-        .await;
-    for bmc in [&bmc, &beside] {
-        let log = bmc.machine().log();
-        assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    world.until_back(&member).await;
+    for member in [&member, &beside] {
+        member.assert_cycled_once();
     }
 }

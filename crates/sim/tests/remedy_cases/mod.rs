@@ -6,10 +6,11 @@ pub mod world;
 use dogwatch_core::remedy::{MachineApi, MachineName, ObjectName, Subject, reason};
 use dogwatch_sim::bmc::What;
 use kube::ResourceExt as _;
+use kube::api::DynamicObject;
 use serde_json::json;
 
 pub use self::bad::whatever_is_wrong_is_said_with_what_to_do_and_the_healthy_one_beside_it_is_served;
-use self::world::{KEY, NEED, World};
+use self::world::{KEY, NEED, Process, World};
 
 /// Hands the name of each case to a macro that runs it somewhere.
 #[macro_export]
@@ -38,6 +39,12 @@ async fn dress(world: &World, short: &str) {
     world.change_node(short, body).await;
 }
 
+async fn until_dressed(world: &World, short: &str) {
+    world
+        .until("what was on it is back", || is_dressed(world, short))
+        .await;
+}
+
 async fn is_dressed(world: &World, short: &str) -> bool {
     let Some(node) = world.node(short).await else {
         return false;
@@ -57,12 +64,9 @@ async fn is_dressed(world: &World, short: &str) -> bool {
 pub async fn a_marked_machine_is_proved_off_its_node_deleted_and_it_comes_back_as_it_was(
     world: &World,
 ) {
-    let bmc = world.host("h0", &json!({})).await;
-    world.machine("h0").await;
+    let member = world.member("h0").await;
     dress(world, "h0").await;
-    let old = world.node_uid("h0").await;
-    let process = world.process("first");
-    world.metal.until_ready("h0").await;
+    let process = world.process_over("first", &[&member]).await;
     world.mark_machine("h0", Some("")).await;
     world
         .until("the Node is gone", || async {
@@ -70,21 +74,16 @@ pub async fn a_marked_machine_is_proved_off_its_node_deleted_and_it_comes_back_a
         })
         .await;
     assert!(
-        bmc.machine().state().living().is_none(),
+        member.bmc.machine().state().living().is_none(),
         "the machine lives"
     );
-    world
-        .until("it is back", || world.is_back("h0", &old, &bmc))
-        .await;
-    world
-        .until("what was on it is back", || is_dressed(world, "h0"))
-        .await;
+    world.until_back(&member).await;
+    until_dressed(world, "h0").await;
     assert!(!world.machine_needs("h0").await);
     world.metal.time_passes().await;
-    let log = bmc.machine().log();
-    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
-    assert!(world.is_clean("h0", &bmc).await);
-    let page = process.metrics.render();
+    member.assert_cycled_once();
+    assert!(world.is_clean(&member).await);
+    let page = process.leader.metrics.render();
     for step in ["KeyAdded", "Released", "PoweredOn", "NodeReady"] {
         let count = format!("dogwatch_remediation_steps_seconds_count{{step=\"{step}\"}} 1\n");
         assert!(page.contains(&count), "{step}: {page}");
@@ -97,103 +96,66 @@ pub async fn a_marked_machine_is_proved_off_its_node_deleted_and_it_comes_back_a
 pub async fn a_marked_node_without_a_machine_is_remediated_by_the_host_that_names_it(
     world: &World,
 ) {
-    let name = world.node_name("h0");
-    let bmc = world
-        .host("h0", &json!({ "dogwatch.dev/node": name.as_str() }))
-        .await;
+    let member = world.named_member("h0").await;
     dress(world, "h0").await;
-    let old = world.node_uid("h0").await;
-    let _process = world.process("first");
-    world.metal.until_ready("h0").await;
+    let _process = world.process_over("first", &[&member]).await;
     world.mark_node("h0").await;
-    world
-        .until("it is back", || world.is_back("h0", &old, &bmc))
-        .await;
-    world
-        .until("what was on it is back", || is_dressed(world, "h0"))
-        .await;
+    world.until_back(&member).await;
+    until_dressed(world, "h0").await;
     world.metal.time_passes().await;
-    let log = bmc.machine().log();
-    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    member.assert_cycled_once();
 }
 
-async fn has_succeeded(world: &World, short: &str) -> bool {
-    let request = world.requests().get(short).await.unwrap();
-    let conditions = request.data["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
-    conditions.any(|it| it["type"] == "Succeeded" && it["status"] == "True")
+async fn until_succeeded(world: &World, short: &str) {
+    world
+        .until("it has succeeded", || async {
+            let request = world.requests().get(short).await.unwrap();
+            has_condition(&request, "Succeeded", "status", "True")
+        })
+        .await;
 }
 
 pub async fn a_request_deletes_the_node_and_succeeds_when_it_is_ready_again(world: &World) {
-    let name = world.node_name("h0");
-    let bmc = world
-        .host("h0", &json!({ "dogwatch.dev/node": name.as_str() }))
-        .await;
+    let member = world.named_member("h0").await;
     dress(world, "h0").await;
-    let old = world.node_uid("h0").await;
-    let _process = world.process("first");
-    world.metal.until_ready("h0").await;
+    let _process = world.process_over("first", &[&member]).await;
     world.kubelet_dies("h0").await;
     world.request("h0", "DeleteNode").await;
-    world
-        .until("it is back", || world.is_back("h0", &old, &bmc))
-        .await;
-    world
-        .until("it has succeeded", || has_succeeded(world, "h0"))
-        .await;
-    world
-        .until("what was on it is back", || is_dressed(world, "h0"))
-        .await;
+    world.until_back(&member).await;
+    until_succeeded(world, "h0").await;
+    until_dressed(world, "h0").await;
     world.metal.time_passes().await;
-    let log = bmc.machine().log();
-    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    member.assert_cycled_once();
 }
 
 pub async fn a_request_taints_the_node_releases_its_workloads_and_lifts_the_taint(world: &World) {
-    let name = world.node_name("h0");
-    let bmc = world
-        .host("h0", &json!({ "dogwatch.dev/node": name.as_str() }))
-        .await;
-    let old = world.node_uid("h0").await;
-    let _process = world.process("first");
-    world.metal.until_ready("h0").await;
+    let member = world.named_member("h0").await;
+    let _process = world.process_over("first", &[&member]).await;
     world.kubelet_dies("h0").await;
     world.request("h0", "OutOfServiceTaint").await;
+    until_succeeded(world, "h0").await;
     world
-        .until("it has succeeded", || has_succeeded(world, "h0"))
-        .await;
-    world
-        .until("nothing is left", || world.is_clean("h0", &bmc))
+        .until("nothing is left", || world.is_clean(&member))
         .await;
     let node = world.node("h0").await.unwrap();
-    assert_eq!(node.uid().as_deref(), Some(&*old), "the Node is the same");
+    assert_eq!(node.uid(), Some(member.uid.clone()), "the Node is the same");
     let taints = node.spec.unwrap_or_default().taints.unwrap_or_default();
     let mut keys = taints.iter().map(|taint| taint.key.as_str());
     assert!(!keys.any(|key| key == "node.kubernetes.io/out-of-service"));
-    let log = bmc.machine().log();
-    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    member.assert_cycled_once();
 }
 
 pub async fn a_hung_bmc_delays_no_other_and_its_node_stays(world: &World) {
-    let hung = world.host("hung", &json!({})).await;
-    let bmc = world.host("h0", &json!({})).await;
-    for short in ["hung", "h0"] {
-        world.machine(short).await;
-    }
-    let (old, hung_node) = (world.node_uid("h0").await, world.node_uid("hung").await);
-    let process = world.process("first");
-    for short in ["hung", "h0"] {
-        world.metal.until_ready(short).await;
-    }
-    hung.add(What::Hang);
+    let hung = world.member("hung").await;
+    let other = world.member("h0").await;
+    let process = world.process_over("first", &[&hung, &other]).await;
+    hung.bmc.add(What::Hang);
     world.mark_machine("hung", Some("")).await;
     world.mark_machine("h0", Some("")).await;
-    world
-        .until("the other is back", || world.is_back("h0", &old, &bmc))
-        .await;
+    world.until_back(&other).await;
     assert_eq!(
         world.node_uid("hung").await,
-        hung_node,
+        hung.uid,
         "what hangs is not off"
     );
     let name = MachineName {
@@ -203,22 +165,14 @@ pub async fn a_hung_bmc_delays_no_other_and_its_node_stays(world: &World) {
     let shown = process.board.case(&Subject::Machine(name)).unwrap();
     let because = &shown.decision.because;
     assert_ne!(because.reason, reason::RELEASED, "{because:?}");
-    hung.cure_all();
-    world
-        .until("it is served as well", || {
-            world.is_back("hung", &hung_node, &hung)
-        })
-        .await;
-    let log = hung.machine().log();
-    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    hung.bmc.cure_all();
+    world.until_back(&hung).await;
+    hung.assert_cycled_once();
 }
 
 pub async fn another_leader_carries_a_remediation_on(world: &World) {
-    let bmc = world.host("h0", &json!({})).await;
-    world.machine("h0").await;
-    let old = world.node_uid("h0").await;
-    let first = world.process("first");
-    world.metal.until_ready("h0").await;
+    let member = world.member("h0").await;
+    let first = world.process_over("first", &[&member]).await;
     world.mark_machine("h0", Some("")).await;
     world
         .until("the key is there", || async {
@@ -226,40 +180,46 @@ pub async fn another_leader_carries_a_remediation_on(world: &World) {
             host.annotations.contains_key(KEY)
         })
         .await;
-    first.terms.send_replace(None);
+    first.leader.loses_the_lead();
     world
         .until("it has nothing in hand", || async {
             first.board.cases().is_empty()
         })
         .await;
     let _second = world.process("second");
-    world
-        .until("it is back", || world.is_back("h0", &old, &bmc))
-        .await;
+    world.until_back(&member).await;
     world.metal.time_passes().await;
-    let log = bmc.machine().log();
-    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    member.assert_cycled_once();
 }
 
 pub async fn a_need_that_is_taken_away_before_the_key_is_not_served(world: &World) {
-    let bmc = world.host("h0", &json!({})).await;
-    world.machine("h0").await;
-    let old = world.node_uid("h0").await;
+    let member = world.member("h0").await;
     let process = world.process("first");
     // Its power cannot be read: the table says nothing.
-    bmc.add(What::Hang);
+    member.bmc.add(What::Hang);
     world.mark_machine("h0", Some("")).await;
+    until_in_hand(world, &process).await;
+    world.mark_machine("h0", None).await;
+    member.bmc.cure_all();
+    world.metal.until_ready("h0").await;
+    world
+        .until("nothing is left", || world.is_clean(&member))
+        .await;
+    assert_eq!(world.node_uid("h0").await, member.uid);
+    assert_eq!(member.bmc.machine().log().power_offs(), 0);
+}
+
+pub async fn until_in_hand(world: &World, process: &Process) {
     world
         .until("it is in hand", || async {
             !process.board.cases().is_empty()
         })
         .await;
-    world.mark_machine("h0", None).await;
-    bmc.cure_all();
-    world.metal.until_ready("h0").await;
-    world
-        .until("nothing is left", || world.is_clean("h0", &bmc))
-        .await;
-    assert_eq!(world.node_uid("h0").await, old);
-    assert_eq!(bmc.machine().log().power_offs(), 0);
+}
+
+/// Whether its condition of this type has this in this field.
+pub fn has_condition(object: &DynamicObject, kind: &str, field: &str, value: &str) -> bool {
+    let conditions = object.data["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|it| it["type"] == kind && it[field] == value)
 }

@@ -1,40 +1,31 @@
 //! Machines, Nodes and requests over the hosts of [`power_cases`](crate::power_cases), each Node under a
 //! kubelet that lives while its machine does, and processes that keep power and remediate.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroUsize;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use dogwatch_api::power_remediation;
-use dogwatch_controller::board::Board;
-use dogwatch_controller::cluster::Cluster;
-use dogwatch_controller::leader::Leadership;
-use dogwatch_controller::metrics::Metrics;
 use dogwatch_controller::power::{self, PowerBoard};
 use dogwatch_controller::remedy::{self, RemediationBoard};
-use dogwatch_controller::{Context, Stop, Stopper};
-use dogwatch_core::leader::Term;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot;
 use dogwatch_core::remedy::Config;
 use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_process::clock::Clock;
 use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, SimBmc};
-use dogwatch_sim::clock::Clock as _;
 use dogwatch_sim::seed::Seed;
 use dogwatch_sim::world::{Kubelet, KubeletConfig, KubeletHandle};
 use dogwatch_testbed::fixtures;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Node};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
-use crate::power_cases::world::{World as Metal, term};
+use crate::power_cases::assert_cycled_once;
+use crate::power_cases::world::World as Metal;
+use crate::support::leader::Leader;
+use crate::support::objects::{self, OPENSHIFT, REQUEST};
 
 pub const NEED: &str = "host.metal3.io/external-remediation";
 pub const KEY: &str = "reboot.metal3.io/machine-remediation";
@@ -50,20 +41,24 @@ pub struct World {
 
 /// A process that leads; dropped, it is killed.
 pub struct Process {
-    tasks: Vec<JoinHandle<()>>,
-    pub terms: watch::Sender<Option<Term>>,
+    pub leader: Leader,
     pub clock: Clock,
-    /// Dropped, it would tell the process to stop.
-    _stopper: Stopper,
     pub board: RemediationBoard,
-    pub metrics: Metrics,
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
-        }
+/// A host whose machine runs a Node.
+pub struct Member {
+    pub short: String,
+    pub bmc: SimBmc,
+    /// Of the Node as it was first.
+    pub uid: String,
+}
+
+impl Member {
+    /// Its machine was switched off once and on once.
+    #[track_caller]
+    pub fn assert_cycled_once(&self) {
+        assert_cycled_once(&self.bmc);
     }
 }
 
@@ -80,16 +75,12 @@ impl World {
     }
 
     async fn install(&self) {
-        let kinds: Api<CustomResourceDefinition> = Api::all(self.metal.client.clone());
-        for kind in [
+        let kinds = [
             power_remediation::crd(),
             fixtures::openshift_machines(),
             fixtures::metal3_machines(),
-        ] {
-            let kind: CustomResourceDefinition = serde_json::from_value(kind).unwrap();
-            // Another case may have installed it.
-            let _: kube::Result<_> = kinds.create(&PostParams::default(), &kind).await;
-        }
+        ];
+        objects::install(&self.metal.client, kinds).await;
         self.until("the kinds are served", || async {
             let everything = ListParams::default();
             let machines = self.machines().list(&everything).await.is_ok();
@@ -99,19 +90,11 @@ impl World {
     }
 
     pub fn machines(&self) -> Api<DynamicObject> {
-        self.objects("machine.openshift.io", "v1beta1", "Machine", "machines")
+        objects::objects(&self.metal.client, &self.metal.namespace, OPENSHIFT)
     }
 
     pub fn requests(&self) -> Api<DynamicObject> {
-        let (kind, plural) = ("PowerRemediation", "powerremediations");
-        self.objects("dogwatch.dev", "v1alpha1", kind, plural)
-    }
-
-    fn objects(&self, group: &str, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk(group, version, kind);
-        let resource = ApiResource::from_gvk_with_plural(&kind, plural);
-        let namespace = &self.metal.namespace;
-        Api::namespaced_with(self.metal.client.clone(), namespace, &resource)
+        objects::objects(&self.metal.client, &self.metal.namespace, REQUEST)
     }
 
     pub fn nodes(&self) -> Api<Node> {
@@ -122,8 +105,22 @@ impl World {
         NodeName::new(format!("{}-{short}", self.metal.namespace)).unwrap()
     }
 
-    /// A host whose machine runs a Ready Node. `annotations` are the host's.
-    pub async fn host(&self, short: &str, annotations: &Value) -> SimBmc {
+    /// One with a Machine, marked by nobody.
+    pub async fn member(&self, short: &str) -> Member {
+        let member = self.host(short, &json!({})).await;
+        self.machine(short).await;
+        member
+    }
+
+    /// One without a Machine: the host says which Node it carries.
+    pub async fn named_member(&self, short: &str) -> Member {
+        let name = self.node_name(short);
+        let names = json!({ "dogwatch.dev/node": name.as_str() });
+        self.host(short, &names).await
+    }
+
+    /// One whose Node is Ready. `annotations` are the host's.
+    async fn host(&self, short: &str, annotations: &Value) -> Member {
         let name = self.node_name(short);
         let clock = Arc::clone(&self.metal.clock) as Arc<dyn dogwatch_sim::clock::Clock>;
         let config = KubeletConfig::new(name.clone(), Seed(7), Arc::clone(&clock));
@@ -143,34 +140,31 @@ impl World {
             self.node(short).await.is_some_and(|node| is_ready(&node))
         })
         .await;
-        bmc
+        Member {
+            short: short.to_owned(),
+            bmc,
+            uid: self.node_uid(short).await,
+        }
     }
 
     /// A Machine that is linked to the host and the Node of its name.
-    pub async fn machine(&self, short: &str) {
+    async fn machine(&self, short: &str) {
         let host = format!("{}/{short}", self.metal.namespace);
         let machine = json!({
             "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
             "metadata": { "name": short, "annotations": { "metal3.io/BareMetalHost": host } },
             "spec": {},
         });
-        let machine: DynamicObject = serde_json::from_value(machine).unwrap();
-        let params = PostParams::default();
-        self.machines().create(&params, &machine).await.unwrap();
+        objects::create(&self.machines(), machine).await;
         let node = self.node_name(short);
-        let body = json!({ "status": { "nodeRef": { "kind": "Node", "name": node.as_str() } } });
-        let (params, body) = (PatchParams::default(), Patch::Merge(body));
-        self.machines()
-            .patch_status(short, &params, &body)
-            .await
-            .unwrap();
+        let status = json!({ "nodeRef": { "kind": "Node", "name": node.as_str() } });
+        objects::change_status(&self.machines(), short, status).await;
     }
 
     /// `None` takes it away.
     pub async fn mark_machine(&self, short: &str, value: Option<&str>) {
         let body = json!({ "metadata": { "annotations": { NEED: value } } });
-        let (params, body) = (PatchParams::default(), Patch::Merge(body));
-        self.machines().patch(short, &params, &body).await.unwrap();
+        objects::change(&self.machines(), short, body).await;
     }
 
     pub async fn mark_node(&self, short: &str) {
@@ -182,12 +176,7 @@ impl World {
     }
 
     pub async fn change_node(&self, short: &str, body: Value) {
-        let name = self.node_name(short);
-        let (params, body) = (PatchParams::default(), Patch::Merge(body));
-        self.nodes()
-            .patch(name.as_str(), &params, &body)
-            .await
-            .unwrap();
+        objects::change(&self.nodes(), self.node_name(short).as_str(), body).await;
     }
 
     /// A request for the Node of this name.
@@ -199,9 +188,7 @@ impl World {
                 "annotations": { "remediation.medik8s.io/node-name": node.as_str() } },
             "spec": { "strategy": { "type": kind, "timeout": "10m" } },
         });
-        let request: DynamicObject = serde_json::from_value(request).unwrap();
-        let params = PostParams::default();
-        self.requests().create(&params, &request).await.unwrap();
+        objects::create(&self.requests(), request).await;
     }
 
     pub async fn node(&self, short: &str) -> Option<Node> {
@@ -232,17 +219,24 @@ impl World {
         machine.annotations().contains_key(NEED)
     }
 
-    /// Another Node of this name is Ready, and nothing of ours is left on it or its host.
-    pub async fn is_back(&self, short: &str, old_uid: &str, bmc: &SimBmc) -> bool {
-        let Some(node) = self.node(short).await else {
+    /// Waits until [`Self::is_back`].
+    pub async fn until_back(&self, member: &Member) {
+        let what = format!("{} is back", member.short);
+        self.until(&what, || self.is_back(member)).await;
+    }
+
+    /// Another Node of its name is Ready, and nothing of ours is left on it or its host.
+    pub async fn is_back(&self, member: &Member) -> bool {
+        let Some(node) = self.node(&member.short).await else {
             return false;
         };
-        let is_new = node.uid().as_deref() != Some(old_uid);
-        is_new && is_ready(&node) && self.is_clean(short, bmc).await
+        let is_new = node.uid().as_ref() != Some(&member.uid);
+        is_new && is_ready(&node) && self.is_clean(member).await
     }
 
     /// Nothing of ours is left on host, Node and Lease, and the host is on.
-    pub async fn is_clean(&self, short: &str, bmc: &SimBmc) -> bool {
+    pub async fn is_clean(&self, member: &Member) -> bool {
+        let short = &member.short;
         let host = self.metal.read(short).await;
         let mut annotations = host.annotations.keys();
         let has_ours = annotations
@@ -253,11 +247,11 @@ impl World {
         !has_ours
             && !is_fenced
             && !self.is_leased(short).await
-            && bmc.machine().state().living().is_some()
+            && member.bmc.machine().state().living().is_some()
     }
 
     async fn is_leased(&self, short: &str) -> bool {
-        let leases: Api<Lease> = Api::namespaced(self.metal.client.clone(), &self.metal.namespace);
+        let leases: Api<Lease> = Api::namespaced(self.metal.client.clone(), &self.home);
         let name = format!("dogwatch-remedy-{}", self.node_name(short));
         let lease = leases.get_opt(&name).await.unwrap();
         let holder = lease.and_then(|lease| lease.spec?.holder_identity);
@@ -276,57 +270,35 @@ impl World {
         all.into_iter().filter(is_its).collect()
     }
 
-    /// A process that leads from now on.
+    /// A process that leads from now on, once it can switch these.
+    pub async fn process_over(&self, name: &str, members: &[&Member]) -> Process {
+        let process = self.process(name);
+        for member in members {
+            self.metal.until_ready(&member.short).await;
+        }
+        process
+    }
+
+    /// One that has seen nothing yet.
     pub fn process(&self, name: &str) -> Process {
-        let wall = Arc::clone(&self.metal.clock);
-        let clock = Clock::with_wall(move || wall.now());
-        let (terms, leadership) = Leadership::new(clock.clone());
-        terms.send_replace(Some(term(1)));
-        let (showing, cluster) = Cluster::new();
-        let (stopper, stop) = Stop::new();
-        let (metrics, power) = (Metrics::default(), PowerBoard::default());
-        let context = Context {
-            client: self.metal.leading.clone(),
-            namespace: self.home.clone(),
-            clock: clock.clone(),
-            flags: reboot::Config::default(),
-            process: name.into(),
-            leadership,
-            cluster,
-            metrics: metrics.clone(),
-            board: Board::new(metrics.clone()),
-            stop,
-        };
-        let board = RemediationBoard::default();
+        let (clock, flags) = (self.metal.wall(), reboot::Config::default());
+        let leading = &self.metal.leading;
+        let (mut leader, mut context, showing) = Leader::new(leading, &self.home, &clock, &flags);
+        context.process = name.into();
+        let (power, board) = (PowerBoard::default(), RemediationBoard::default());
         let remediation = remedy::Settings {
             config: self.config.clone(),
             power: power.clone(),
             power_config: self.metal.config,
             board: board.clone(),
         };
-        let watches = ClusterWatch::new(self.metal.leading.clone(), &self.home, || 0.5);
-        let tasks = vec![
-            tokio::spawn(showing.run(watches)),
-            tokio::spawn(power::run(context.clone(), self.power(&power))),
-            tokio::spawn(remedy::run(context, remediation)),
-        ];
+        leader.run(showing.run(ClusterWatch::new(leading.clone(), &self.home, || 0.5)));
+        leader.run(power::run(context.clone(), self.metal.settings(&power)));
+        leader.run(remedy::run(context, remediation));
         Process {
-            tasks,
-            terms,
+            leader,
             clock,
-            _stopper: stopper,
             board,
-            metrics,
-        }
-    }
-
-    fn power(&self, board: &PowerBoard) -> power::Settings {
-        power::Settings {
-            config: self.metal.config,
-            max_concurrent: NonZeroUsize::new(100).unwrap(),
-            host_namespaces: BTreeSet::new(),
-            connect: self.metal.connect(),
-            board: board.clone(),
         }
     }
 

@@ -12,38 +12,18 @@ use dogwatch_k8s::host::HostClient;
 use dogwatch_k8s::node::node_seen;
 use dogwatch_k8s::remedy::{RemedyClient, RemedyView, RemedyWatch};
 use dogwatch_testbed::fixtures;
-use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
-};
-use kube::core::GroupVersionKind;
+use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-pub const SOON: Duration = Duration::from_mins(2);
-
-/// A kind with a version of it, as people write to it.
-pub type Kind = (&'static str, &'static str, &'static str, &'static str);
-
-pub const OPENSHIFT: Kind = ("machine.openshift.io", "v1beta1", "Machine", "machines");
-pub const CAPI: Kind = ("cluster.x-k8s.io", "v1beta2", "Machine", "machines");
-pub const CAPI_OLD: Kind = ("cluster.x-k8s.io", "v1beta1", "Machine", "machines");
-pub const METAL3_MACHINE: Kind = (
-    "infrastructure.cluster.x-k8s.io",
-    "v1beta1",
-    "Metal3Machine",
-    "metal3machines",
-);
-pub const REQUEST: Kind = (
-    "dogwatch.dev",
-    "v1alpha1",
-    "PowerRemediation",
-    "powerremediations",
-);
-pub const HOST: Kind = ("metal3.io", "v1alpha1", "BareMetalHost", "baremetalhosts");
-pub const NODE: Kind = ("", "v1", "Node", "nodes");
+use crate::support::PATIENCE;
+use crate::support::objects;
+pub use crate::support::objects::{
+    CAPI, CAPI_OLD, HOST, Kind, METAL3_MACHINE, NODE, OPENSHIFT, REQUEST,
+};
 
 /// One server, and one namespace in it.
 pub struct World {
@@ -75,13 +55,7 @@ impl World {
             controller,
             namespace: format!("remedy-{number}"),
         };
-        let namespaces: Api<Namespace> = Api::all(world.people.clone());
-        let namespace = json!({ "metadata": { "name": world.namespace } });
-        let namespace = serde_json::from_value(namespace).unwrap();
-        namespaces
-            .create(&PostParams::default(), &namespace)
-            .await
-            .unwrap();
+        objects::make_namespace(&world.people, &world.namespace).await;
         for definition in definitions() {
             world.install(&definition).await;
         }
@@ -92,17 +66,11 @@ impl World {
         RemedyClient::new(self.controller.clone())
     }
 
-    fn resource((group, version, kind, plural): Kind) -> ApiResource {
-        let kind = GroupVersionKind::gvk(group, version, kind);
-        ApiResource::from_gvk_with_plural(&kind, plural)
-    }
-
     pub fn api(&self, kind: Kind) -> Api<DynamicObject> {
-        let resource = Self::resource(kind);
         if kind == NODE {
-            Api::all_with(self.people.clone(), &resource)
+            Api::all_with(self.people.clone(), &objects::resource(kind))
         } else {
-            Api::namespaced_with(self.people.clone(), &self.namespace, &resource)
+            objects::objects(&self.people, &self.namespace, kind)
         }
     }
 
@@ -113,7 +81,7 @@ impl World {
         let name = definition.name_any();
         let kinds: Api<CustomResourceDefinition> = Api::all(self.people.clone());
         let params = PostParams::default();
-        let deadline = Instant::now() + SOON;
+        let deadline = Instant::now() + PATIENCE;
         // Controllers of the server write to it, and the one before may be on its way out.
         loop {
             let there = kinds.get_opt(&name).await.unwrap();
@@ -151,7 +119,7 @@ impl World {
     }
 
     pub async fn until_answered(&self, path: &str, code: u16) {
-        let deadline = Instant::now() + SOON;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let request = http::Request::get(path).body(Vec::new()).unwrap();
             let answer = self.people.request::<Value>(request).await;
@@ -181,9 +149,7 @@ impl World {
         object["kind"] = json!(singular);
         object["metadata"]["name"] = json!(name);
         let status = object.as_object_mut().unwrap().remove("status");
-        let object = serde_json::from_value(object).unwrap();
-        let api = self.api(kind);
-        let made = api.create(&PostParams::default(), &object).await.unwrap();
+        let made = objects::create(&self.api(kind), object).await;
         match status {
             Some(status) => self.change_status(kind, name, &status).await,
             None => made,
@@ -195,9 +161,7 @@ impl World {
     }
 
     pub async fn change(&self, kind: Kind, name: &str, change: &Value) -> DynamicObject {
-        let (api, params) = (self.api(kind), PatchParams::default());
-        let patch = Patch::Merge(change);
-        api.patch(name, &params, &patch).await.unwrap()
+        objects::change(&self.api(kind), name, change.clone()).await
     }
 
     pub async fn annotate(&self, kind: Kind, name: &str, annotations: Value) -> DynamicObject {
@@ -206,9 +170,7 @@ impl World {
     }
 
     pub async fn change_status(&self, kind: Kind, name: &str, status: &Value) -> DynamicObject {
-        let (api, params) = (self.api(kind), PatchParams::default());
-        let patch = Patch::Merge(json!({ "status": status }));
-        api.patch_status(name, &params, &patch).await.unwrap()
+        objects::change_status(&self.api(kind), name, status.clone()).await
     }
 
     pub async fn delete(&self, kind: Kind, name: &str) {
@@ -349,7 +311,7 @@ impl Sight {
 
     /// What is found once it is seen.
     pub async fn until<T>(&mut self, find: impl Fn(&RemedyView) -> Option<T>) -> T {
-        let deadline = Instant::now() + SOON;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(found) = find(self.0.view()) {
                 return found;

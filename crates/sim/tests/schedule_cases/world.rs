@@ -1,32 +1,20 @@
 //! A cluster with nodes, hosts and schedules, and leaders that run them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use dogwatch_api::reboot_schedule::{Occurrence, RebootSchedule, RebootScheduleStatus};
-use dogwatch_controller::board::Board;
-use dogwatch_controller::cluster::Cluster;
-use dogwatch_controller::leader::Leadership;
-use dogwatch_controller::metrics::Metrics;
-use dogwatch_controller::{Context, Stop, Stopper, schedule};
-use dogwatch_core::Now;
-use dogwatch_core::leader::Term;
+use dogwatch_controller::schedule;
+use dogwatch_core::reboot::Config;
 use dogwatch_process::clock::Clock;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Event, Namespace, Node};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
-};
-use kube::core::GroupVersionKind;
+use k8s_openapi::api::core::v1::{Event, Node};
+use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
-const PATIENCE: Duration = Duration::from_mins(2);
-const PAUSE: Duration = Duration::from_millis(50);
+use crate::support::leader::Leader;
+use crate::support::objects::{self, HOST};
+use crate::support::until;
 
 /// One server, Dogwatch's namespace, and one more with hosts.
 pub struct World {
@@ -40,19 +28,6 @@ pub struct World {
     pub clock: Clock,
 }
 
-/// A process that leads, until it is dropped: killed.
-pub struct Leader {
-    task: JoinHandle<()>,
-    pub metrics: Metrics,
-    _told: (watch::Sender<Option<Term>>, Stopper),
-}
-
-impl Drop for Leader {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 impl World {
     pub async fn on(client: Client, clock: Clock) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -64,29 +39,19 @@ impl World {
             home,
             clock,
         };
-        let namespaces: Api<Namespace> = Api::all(world.client.clone());
         for name in [&world.home, &world.racks] {
-            let object = json!({ "metadata": { "name": name } });
-            let object = serde_json::from_value(object).unwrap();
-            namespaces
-                .create(&PostParams::default(), &object)
-                .await
-                .unwrap();
+            objects::make_namespace(&world.client, name).await;
         }
         world.install_the_kinds().await;
         world
     }
 
     async fn install_the_kinds(&self) {
-        let kinds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        for kind in [
+        let kinds = [
             dogwatch_api::bare_metal_host::crd(),
             dogwatch_api::reboot_schedule::crd(),
-        ] {
-            let kind = serde_json::from_value(kind).unwrap();
-            // It may be there.
-            let _: kube::Result<_> = kinds.create(&PostParams::default(), &kind).await;
-        }
+        ];
+        objects::install(&self.client, kinds).await;
         self.until("the kinds are served", || async {
             let everything = ListParams::default();
             let schedules = self.schedules(&self.home).list(&everything).await.is_ok();
@@ -97,35 +62,10 @@ impl World {
 
     /// A process that leads from now on.
     pub fn leader(&self) -> Leader {
-        let (terms, leadership) = Leadership::new(self.clock.clone());
-        let far = Now {
-            wall: Timestamp::MAX,
-            mono: Duration::from_hours(100_000),
-        };
-        terms.send_replace(Some(Term {
-            number: 1,
-            until: far,
-        }));
-        let (_, cluster) = Cluster::new();
-        let (stopper, stop) = Stop::new();
-        let metrics = Metrics::default();
-        let context = Context {
-            client: self.leading.clone(),
-            namespace: self.home.clone(),
-            clock: self.clock.clone(),
-            flags: dogwatch_core::reboot::Config::default(),
-            process: "test".into(),
-            leadership,
-            cluster,
-            board: Board::new(metrics.clone()),
-            metrics: metrics.clone(),
-            stop,
-        };
-        Leader {
-            task: tokio::spawn(schedule::run(context)),
-            metrics,
-            _told: (terms, stopper),
-        }
+        let flags = Config::default();
+        let (mut leader, context, _) = Leader::new(&self.leading, &self.home, &self.clock, &flags);
+        leader.run(schedule::run(context));
+        leader
     }
 
     /// A whole second from now.
@@ -146,11 +86,7 @@ impl World {
     pub async fn make_node(&self, short: &str, annotations: &Value) {
         let node = json!({ "metadata": { "name": self.node_name(short),
             "labels": { "pool": self.home }, "annotations": annotations } });
-        let node: Node = serde_json::from_value(node).unwrap();
-        self.nodes()
-            .create(&PostParams::default(), &node)
-            .await
-            .unwrap();
+        objects::create(&self.nodes(), node).await;
     }
 
     pub async fn make_host(&self, namespace: &str, name: &str, annotations: &Value) {
@@ -158,11 +94,7 @@ impl World {
             "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
             "metadata": { "name": name, "annotations": annotations }, "spec": { "online": true },
         });
-        let host = serde_json::from_value(host).unwrap();
-        self.hosts(namespace)
-            .create(&PostParams::default(), &host)
-            .await
-            .unwrap();
+        objects::create(&self.hosts(namespace), host).await;
     }
 
     pub async fn make_schedule(&self, namespace: &str, name: &str, spec: &Value) -> String {
@@ -176,12 +108,8 @@ impl World {
 
     /// As a person would: `kubectl patch`.
     pub async fn change(&self, namespace: &str, name: &str, spec: &Value) {
-        let patch = Patch::Merge(json!({ "spec": spec }));
-        let params = PatchParams::default();
-        self.schedules(namespace)
-            .patch(name, &params, &patch)
-            .await
-            .unwrap();
+        let body = json!({ "spec": spec });
+        objects::change(&self.schedules(namespace), name, body).await;
     }
 
     pub async fn delete(&self, namespace: &str, name: &str) {
@@ -193,10 +121,7 @@ impl World {
     }
 
     pub async fn write_status(&self, name: &str, status: &Value) {
-        let patch = Patch::Merge(json!({ "status": status }));
-        let params = PatchParams::default();
-        let schedules = self.schedules(&self.home);
-        schedules.patch_status(name, &params, &patch).await.unwrap();
+        objects::change_status(&self.schedules(&self.home), name, status.clone()).await;
     }
 
     pub async fn status(&self, namespace: &str, name: &str) -> RebootScheduleStatus {
@@ -233,10 +158,8 @@ impl World {
     }
 
     pub async fn annotate(&self, short: &str, key: &str, value: &Value) {
-        let patch = Patch::Merge(json!({ "metadata": { "annotations": { key: value } } }));
-        let params = PatchParams::default();
-        let name = self.node_name(short);
-        self.nodes().patch(&name, &params, &patch).await.unwrap();
+        let body = json!({ "metadata": { "annotations": { key: value } } });
+        objects::change(&self.nodes(), &self.node_name(short), body).await;
     }
 
     pub async fn on_host(&self, namespace: &str, name: &str, key: &str) -> Option<String> {
@@ -264,11 +187,7 @@ impl World {
 
     /// Waits for what is to be observed.
     pub async fn until<F: Future<Output = bool>>(&self, what: &str, seen: impl Fn() -> F) {
-        let deadline = Instant::now() + PATIENCE;
-        while !seen().await {
-            assert!(Instant::now() < deadline, "never: {what}");
-            tokio::time::sleep(PAUSE).await;
-        }
+        until(what, seen).await;
     }
 
     /// Takes away what other cases' leaders would find.
@@ -290,8 +209,6 @@ impl World {
     }
 
     pub fn hosts(&self, namespace: &str) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk("metal3.io", "v1alpha1", "BareMetalHost");
-        let resource = ApiResource::from_gvk_with_plural(&kind, "baremetalhosts");
-        Api::namespaced_with(self.client.clone(), namespace, &resource)
+        objects::objects(&self.client, namespace, HOST)
     }
 }

@@ -1,0 +1,35 @@
+//! What the tests stand on: servers, clients of them, processes that lead, and waits for what is to be observed.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+pub mod admission;
+pub mod embedded;
+pub mod leader;
+pub mod objects;
+pub mod real;
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Longer than anything here takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Waits for what is to be observed, looking every 50 ms.
+pub async fn until<F: Future<Output = bool>>(what: &str, seen: impl Fn() -> F) {
+    until_by(PATIENCE, Duration::from_millis(50), what, seen).await;
+}
+
+/// The same, with this patience and this pause between two looks.
+pub async fn until_by<F: Future<Output = bool>>(
+    patience: Duration,
+    pause: Duration,
+    what: &str,
+    seen: impl Fn() -> F,
+) {
+    let deadline = Instant::now() + patience;
+    while !seen().await {
+        assert!(Instant::now() < deadline, "never: {what}");
+        tokio::time::sleep(pause).await;
+    }
+}
