@@ -85,19 +85,8 @@ const FULL: [&str; 16] = [
 async fn the_real_api_server_takes_every_policy_that_is_printed() {
     let control_plane = shared().await;
     let crds = printed(&dogwatch(None, &["crds"], ""));
-    let apply = ["apply", "--server-side", "-f", "-"];
-    control_plane.run_kubectl(&apply, &crds).await.unwrap();
-    let established = [
-        "wait",
-        "--for=condition=established",
-        "--timeout=180s",
-        "crd/rebootpolicies.dogwatch.dev",
-    ];
-    control_plane.run_kubectl(&established, "").await.unwrap();
-    control_plane
-        .run_kubectl(&["get", "rebootpolicies"], "")
-        .await
-        .unwrap();
+    let kinds = ["rebootpolicies.dogwatch.dev"];
+    control_plane.install(&crds, &kinds).await.unwrap();
 
     let lines: [&[&str]; 8] = [
         &[],

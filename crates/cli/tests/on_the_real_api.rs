@@ -33,22 +33,10 @@ fn text(output: &Output) -> String {
 
 async fn install(control_plane: &ControlPlane) {
     let manifests = text(&dogwatch(control_plane, &["manifests"]));
-    let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
-    control_plane.run_kubectl(&apply, &manifests).await.unwrap();
-    // A kind that is new answers 429 for a second, until its storage is there; kubectl waits for it.
-    let established = [
-        "wait",
-        "--for=condition=established",
-        "--timeout=120s",
-        "crd/rebootpolicies.dogwatch.dev",
-    ];
-    control_plane.run_kubectl(&established, "").await.unwrap();
-    let listed = ["get", "rebootpolicies"];
-    control_plane.run_kubectl(&listed, "").await.unwrap();
-    control_plane
-        .wait_until_rights_are_in_force()
-        .await
-        .unwrap();
+    let kinds = ["rebootpolicies.dogwatch.dev"];
+    control_plane.install(&manifests, &kinds).await.unwrap();
+    let in_force = control_plane.wait_until_rights_are_in_force();
+    in_force.await.unwrap();
 }
 
 /// What the account may do, by the API server's own word.
@@ -238,8 +226,7 @@ async fn person(control_plane: &ControlPlane, name: &str, roles: &[&str]) -> Pat
         let words = ["create", "rolebinding", &binding, &named, &account];
         run(&[&words[..], &["--namespace=dogwatch"]].concat()).await;
     }
-    let token = control_plane.service_account_token("default", name, None);
-    control_plane.kubeconfig_for(&token.await.unwrap()).unwrap()
+    control_plane.kubeconfig_of("default", name).await.unwrap()
 }
 
 /// Rights over Nodes, and none to ask them.

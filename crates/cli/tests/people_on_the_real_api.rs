@@ -58,14 +58,11 @@ async fn namespace(control_plane: &ControlPlane, name: &str) {
 
 async fn kinds(control_plane: &ControlPlane) {
     let crd = dogwatch_api::reboot_policy::crd();
-    kubectl(control_plane, &["apply", "--server-side", "-f", "-"], &crd).await;
-    let served = [
-        "wait",
-        "--for=condition=Established",
-        "--timeout=180s",
-        "crd/rebootpolicies.dogwatch.dev",
-    ];
-    control_plane.run_kubectl(&served, "").await.unwrap();
+    let kinds = ["rebootpolicies.dogwatch.dev"];
+    control_plane
+        .install(&crd.to_string(), &kinds)
+        .await
+        .unwrap();
 }
 
 fn record(node: &str, uid: &str) -> LockRecord {

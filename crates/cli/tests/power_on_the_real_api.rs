@@ -33,20 +33,14 @@ fn dogwatch(kubeconfig: &Path, args: &[&str]) -> (i32, String, String) {
 }
 
 async fn install(plane: &ControlPlane) {
-    for words in [&["manifests"][..], &["crds", "--hosts"]] {
+    for (words, kinds) in [
+        (&["manifests"][..], &[][..]),
+        (&["crds", "--hosts"], &["baremetalhosts.metal3.io"]),
+    ] {
         let (code, yaml, errors) = dogwatch(plane.kubeconfig(), words);
         assert_eq!(code, 0, "{errors}");
-        let apply = ["apply", "--server-side", "-f", "-"];
-        plane.run_kubectl(&apply, &yaml).await.unwrap();
+        plane.install(&yaml, kinds).await.unwrap();
     }
-    let established = [
-        "wait",
-        "--for=condition=established",
-        "--timeout=180s",
-        "crd/baremetalhosts.metal3.io",
-    ];
-    plane.run_kubectl(&established, "").await.unwrap();
-    plane.run_kubectl(&["get", "bmh"], "").await.unwrap();
 }
 
 /// Somebody with the shipped roles for people.
@@ -63,8 +57,7 @@ async fn operator(plane: &ControlPlane) -> PathBuf {
         let words = ["create", "rolebinding", role, &named, account];
         run(&[&words[..], &["--namespace=dogwatch"]].concat()).await;
     }
-    let token = plane.service_account_token("default", "ann", None).await;
-    plane.kubeconfig_for(&token.unwrap()).unwrap()
+    plane.kubeconfig_of("default", "ann").await.unwrap()
 }
 
 /// A machine that runs, and its BMC on a port until the test's process ends.

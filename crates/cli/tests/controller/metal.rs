@@ -37,11 +37,10 @@ pub async fn apply(plane: &ControlPlane, manifests: &str) {
     plane.run_kubectl(&words, manifests).await.unwrap();
 }
 
-/// The controller's own account, once what it is allowed is in force.
+/// The controller's own account.
 pub async fn account(plane: &ControlPlane) -> PathBuf {
-    plane.wait_until_rights_are_in_force().await.unwrap();
-    let token = plane.service_account_token("dogwatch", "dogwatch-controller", None);
-    plane.kubeconfig_for(&token.await.unwrap()).unwrap()
+    let kubeconfig = plane.kubeconfig_of("dogwatch", "dogwatch-controller");
+    kubeconfig.await.unwrap()
 }
 
 /// Where it answers on loopback from now on.

@@ -1,9 +1,9 @@
 //! `dogwatch pause` and `resume`.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::rebooting_cluster;
-use super::stage::{Stage, ended};
+use super::stage::{Stage, ended, in_json};
 
 fn with_policy() -> Stage {
     let stage = rebooting_cluster();
@@ -105,8 +105,7 @@ fn nodes_that_no_policy_rules_are_paused_with_all_and_freed_again() {
         stage.spec("default"),
         json!({ "nodeSelector": {}, "priority": -5001, "paused": { "reason": "r" } })
     );
-    let (_, groups, _) = ended(stage.dogwatch(&["status", "-o", "json"]));
-    let groups: Value = serde_json::from_str(&groups).unwrap();
+    let groups = in_json(stage.dogwatch(&["status", "-o", "json"]));
     let nodes = groups["nodes"].as_array().unwrap();
     assert!(
         nodes.iter().all(|node| node["group"] == "default"),

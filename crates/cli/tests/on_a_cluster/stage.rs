@@ -330,3 +330,16 @@ pub fn ended(mut command: impl std::borrow::BorrowMut<Command>) -> (i32, String,
         text(&output.stderr),
     )
 }
+
+/// What a command prints that ends well and warns of nothing.
+pub fn shown(command: impl std::borrow::BorrowMut<Command>) -> String {
+    let (code, text, errors) = ended(command);
+    assert_eq!((code, errors.as_str()), (0, ""), "{text}");
+    text
+}
+
+/// What it prints, as JSON.
+pub fn in_json(command: impl std::borrow::BorrowMut<Command>) -> Value {
+    let (_, json, errors) = ended(command);
+    serde_json::from_str(&json).unwrap_or_else(|error| panic!("{error}: {json} {errors}"))
+}

@@ -5,191 +5,22 @@
     reason = "a helper of a test fails as the test does"
 )]
 
+mod stage;
+
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use dogwatch_testbed::{ControlPlane, fixtures, shared};
+use dogwatch_testbed::ControlPlane;
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 
-const KEY: &str = "reboot.metal3.io/machine-remediation";
+use stage::{
+    KEY, annotate, annotations, command, dogwatch, fenced, installed, make, power, record, run,
+    somebody,
+};
+
 const CONFIRMED: &str = "dogwatch.dev/confirmed-off";
-
-fn command(kubeconfig: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dogwatch"));
-    command
-        .env_clear()
-        .env("KUBECONFIG", kubeconfig)
-        .args(args)
-        .stdin(Stdio::null());
-    command
-}
-
-fn dogwatch(kubeconfig: &Path, args: &[&str]) -> (i32, String, String) {
-    let output = command(kubeconfig, args).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    (output.status.code().unwrap(), stdout, stderr)
-}
-
-async fn run(plane: &ControlPlane, words: &[&str]) -> String {
-    plane.run_kubectl(words, "").await.unwrap()
-}
-
-async fn make(plane: &ControlPlane, object: &Value) -> Value {
-    let words = ["create", "-f", "-", "-o", "json"];
-    let made = plane.run_kubectl(&words, &object.to_string()).await;
-    serde_json::from_str(&made.unwrap()).unwrap()
-}
-
-async fn status(plane: &ControlPlane, what: &[&str], status: &Value) {
-    let status = json!({ "status": status }).to_string();
-    let patch = ["--subresource=status", "--type=merge", "-p", &status];
-    run(plane, &[&["patch"], what, &patch].concat()).await;
-}
-
-static INSTALLED: OnceCell<()> = OnceCell::const_new();
-
-/// Everything that is shipped, the Machines of OpenShift, and two people.
-async fn installed() -> &'static ControlPlane {
-    let plane = shared().await;
-    INSTALLED.get_or_init(async || install(plane).await).await;
-    plane
-}
-
-async fn install(plane: &ControlPlane) {
-    let apply = ["apply", "--server-side", "-f", "-"];
-    for words in [&["manifests"][..], &["crds"], &["crds", "--hosts"]] {
-        let (code, yaml, errors) = dogwatch(plane.kubeconfig(), words);
-        assert_eq!(code, 0, "{errors}");
-        plane.run_kubectl(&apply, &yaml).await.unwrap();
-    }
-    let machines = fixtures::openshift_machines().to_string();
-    plane.run_kubectl(&apply, &machines).await.unwrap();
-    let policies =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/policies/remediation.yaml");
-    run(plane, &["apply", "-f", policies.to_str().unwrap()]).await;
-    for kind in [
-        "crd/baremetalhosts.metal3.io",
-        "crd/machines.machine.openshift.io",
-        "crd/powerremediations.dogwatch.dev",
-    ] {
-        let established = ["wait", "--for=condition=established", "--timeout=180s", kind];
-        run(plane, &established).await;
-        // Its storage comes after that; kubectl waits for it.
-        let plural = kind.trim_start_matches("crd/");
-        run(plane, &["get", plural, "-A"]).await;
-    }
-    run(plane, &["create", "namespace", "machines"]).await;
-}
-
-/// A service account with these ClusterRoles, the Role of the viewer, and Events of the hosts.
-async fn somebody(plane: &ControlPlane, name: &str, roles: &[&str]) -> PathBuf {
-    run(plane, &["create", "serviceaccount", name]).await;
-    let account = format!("--serviceaccount=default:{name}");
-    for role in roles {
-        let (binding, role) = (format!("{name}-{role}"), format!("--clusterrole={role}"));
-        run(
-            plane,
-            &["create", "clusterrolebinding", &binding, &role, &account],
-        )
-        .await;
-    }
-    let viewer = ["--role=dogwatch-viewer", "--namespace=dogwatch", &account];
-    run(
-        plane,
-        &[&["create", "rolebinding", name][..], &viewer].concat(),
-    )
-    .await;
-    let events = ["--verb=create", "--resource=events", "--namespace=machines"];
-    run(plane, &[&["create", "role", name][..], &events].concat()).await;
-    let role = format!("--role={name}");
-    let binding = [role.as_str(), "--namespace=machines", &account];
-    run(
-        plane,
-        &[&["create", "rolebinding", name][..], &binding].concat(),
-    )
-    .await;
-    until_rights_hold(plane, name).await;
-    let token = plane.service_account_token("default", name, None).await;
-    plane.kubeconfig_for(&token.unwrap()).unwrap()
-}
-
-/// The authorizer sees bindings a moment after they are made; the last one that was made is seen last.
-async fn until_rights_hold(plane: &ControlPlane, name: &str) {
-    let deadline = Instant::now() + Duration::from_mins(2);
-    let as_them = format!("--as=system:serviceaccount:default:{name}");
-    for (verb, resource, namespace) in [
-        ("list", "leases.coordination.k8s.io", "dogwatch"),
-        ("create", "events", "machines"),
-    ] {
-        let asked = ["auth", "can-i", verb, resource, "-n", namespace, &as_them];
-        while plane.run_kubectl(&asked, "").await.is_err() {
-            assert!(
-                Instant::now() < deadline,
-                "{name} may not {verb} {resource}"
-            );
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    }
-}
-
-/// Machine `NAME` of Node `NAME` is marked, and host `machines/NAME` carries its key; its BMC is dead.
-async fn fenced(plane: &ControlPlane, name: &str) -> String {
-    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } });
-    make(plane, &node).await;
-    let machine = json!({ "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
-        "metadata": { "name": name, "namespace": "machines", "annotations": {
-            "metal3.io/BareMetalHost": format!("machines/{name}"), "host.metal3.io/external-remediation": "" } },
-        "spec": {} });
-    let machine = make(plane, &machine).await;
-    let uid = machine["metadata"]["uid"].as_str().unwrap().to_owned();
-    let of_machine = ["machines.machine.openshift.io", name, "-n", "machines"];
-    let carries = json!({ "nodeRef": { "kind": "Node", "name": name } });
-    status(plane, &of_machine, &carries).await;
-    let key = json!({ "mode": "hard", "machineUID": uid }).to_string();
-    let host = json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
-        "metadata": { "name": name, "namespace": "machines",
-            "annotations": { KEY: key, "dogwatch.dev/remediation": record(name, &uid, &[]) } },
-        "spec": { "online": true, "consumerRef": { "apiVersion": "machine.openshift.io/v1beta1",
-            "kind": "Machine", "namespace": "machines", "name": name },
-            "bmc": { "address": format!("redfish://{name}.bmc/redfish/v1/Systems/1"), "credentialsName": "bmc" } } });
-    make(plane, &host).await;
-    power(plane, name, "Unknown").await;
-    uid
-}
-
-async fn power(plane: &ControlPlane, name: &str, state: &str) {
-    let host = ["baremetalhosts.metal3.io", name, "-n", "machines"];
-    let now = jiff::Timestamp::now();
-    let power = json!({ "provisioning": { "state": "provisioned", "ID": "" },
-        "power": { "state": state, "observedAt": now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string() } });
-    status(plane, &host, &power).await;
-}
-
-fn record(name: &str, uid: &str, more: &[&str]) -> String {
-    let steps = [&["Requested", "KeyAdded"][..], more].concat();
-    let step = |(second, step): (usize, &&str)| json!({ "step": step, "at": format!("2026-01-01T00:00:0{second}Z") });
-    let steps: Vec<Value> = steps.iter().enumerate().map(step).collect();
-    json!({ "subject": format!("machine/machines/{name}"), "uid": uid, "node": name,
-        "attempt": 1, "steps": steps })
-    .to_string()
-}
-
-async fn annotate(plane: &ControlPlane, name: &str, text: &str) -> Result<String, String> {
-    let host = [
-        "annotate",
-        "--overwrite",
-        "-n",
-        "machines",
-        "baremetalhosts.metal3.io",
-    ];
-    let words = [&host[..], &[name, text]].concat();
-    let said = plane.run_kubectl(&words, "").await;
-    said.map_err(|error| format!("{error:?}"))
-}
 
 /// Admission policies take effect a while after they are made.
 async fn until_words_are_judged(plane: &ControlPlane, name: &str) {
@@ -281,10 +112,8 @@ fn is_asked_first(ann: &Path, word: &[&str]) {
 }
 
 async fn stands_on_the_host(plane: &ControlPlane, me: &str) {
-    let get = ["get", "bmh", "confirmed", "-n", "machines", "-o", "json"];
-    let host: Value = serde_json::from_str(&run(plane, &get).await).unwrap();
-    let said = host["metadata"]["annotations"][CONFIRMED].as_str().unwrap();
-    let said: Value = serde_json::from_str(said).unwrap();
+    let annotations = annotations(plane, "confirmed").await;
+    let said: Value = serde_json::from_str(annotations[CONFIRMED].as_str().unwrap()).unwrap();
     assert_eq!(
         (&said["by"], &said["reason"]),
         (&json!(me), &json!("cords pulled"))
@@ -337,9 +166,7 @@ async fn a_host_that_died_with_its_bmc_gets_its_key_and_the_word_for_it_in_one_w
     assert_eq!(code, 0, "{errors}");
     let shown = format!("key    {KEY}, of machine/machines/dark, which your word puts there");
     assert!(text.contains(&shown), "{text}");
-    let get = ["get", "bmh", "dark", "-n", "machines", "-o", "json"];
-    let host: Value = serde_json::from_str(&run(plane, &get).await).unwrap();
-    let annotations = &host["metadata"]["annotations"];
+    let annotations = annotations(plane, "dark").await;
     let key = format!(r#"{{"mode":"hard","machineUID":"{uid}"}}"#);
     assert_eq!(annotations[KEY], key.as_str());
     let said: Value = serde_json::from_str(annotations[CONFIRMED].as_str().unwrap()).unwrap();
@@ -390,19 +217,13 @@ async fn a_word_is_refused_without_the_right_and_while_the_bmc_says_on() {
         &[&right[..], &["--serviceaccount=default:bob"]].concat(),
     )
     .await;
+    plane.wait_until_rights_are_in_force().await.unwrap();
     power(plane, "refused", "On").await;
     let (code, _, errors) = dogwatch(&bob, &word);
     assert_eq!(code, 1, "{errors}");
     assert!(errors.contains("is On by its BMC, read"), "{errors}");
-    let host: Value = serde_json::from_str(
-        &run(
-            plane,
-            &["get", "bmh", "refused", "-n", "machines", "-o", "json"],
-        )
-        .await,
-    )
-    .unwrap();
-    assert_eq!(host["metadata"]["annotations"][CONFIRMED], Value::Null);
+    let annotations = annotations(plane, "refused").await;
+    assert_eq!(annotations[CONFIRMED], Value::Null);
 }
 
 #[tokio::test]
