@@ -197,7 +197,9 @@ impl ControlPlane {
 
     /// Applies these manifests, and waits until the kinds in them that are named (`PLURAL.GROUP`) can be used.
     pub async fn install(&self, manifests: &str, kinds: &[&str]) -> Result<(), Error> {
-        let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
+        // A test by another hand may have made some of it.
+        let ours = ["--server-side", "--force-conflicts", "--validate=strict"];
+        let apply = [&["apply"], &ours[..], &["-f", "-"]].concat();
         self.run_kubectl(&apply, manifests).await?;
         for kind in kinds {
             let definition = format!("crd/{kind}");
