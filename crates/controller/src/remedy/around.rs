@@ -1,12 +1,10 @@
 //! What decisions look at beside their own case: the power side's word on hosts, and who is out.
 
-use std::time::Duration;
-
 use dogwatch_core::Now;
 use dogwatch_core::lock::holder_node_name;
 use dogwatch_core::name::GroupName;
 use dogwatch_core::policy::is_control_plane;
-use dogwatch_core::power::{self, HostName, OffProof, Reading, Seen};
+use dogwatch_core::power::{self, HostName, OffProof, Seen};
 use dogwatch_core::remedy::{Around, Case, PowerSeen};
 use dogwatch_k8s::cluster::ClusterView;
 
@@ -24,20 +22,12 @@ pub(super) fn power(
         let because = decision.map(|decision| &decision.because);
         PowerSeen {
             now: power::now(seen, config, at),
-            off_since: off_since(seen, proof.as_ref()),
+            off_since: power::off_since(seen, config, at).or(proof.as_ref().map(OffProof::since)),
             proof,
             answers: answers(seen),
             because: because.map(|because| (because.reason, because.message.clone())),
         }
     })
-}
-
-/// When the first of the two newest readings was asked, if they say off; or since when a person says so.
-fn off_since(seen: &Seen, proof: Option<&OffProof>) -> Option<Duration> {
-    let readings = seen.memory.readings.iter();
-    let off = readings.filter(|read| read.said == Ok(Reading::Off));
-    let first = off.map(|read| read.asked).min();
-    proof.map(OffProof::since).into_iter().chain(first).min()
 }
 
 /// Whether its BMC answers: the newest reading did. One that was not read yet counts as if it did.

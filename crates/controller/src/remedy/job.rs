@@ -137,26 +137,8 @@ impl Job {
         if !self.means.leadership.leads_for(CALL_WITHIN) {
             return Err("this process does not lead, or not for long enough".to_owned());
         }
-        match action {
-            Action::Release(release) => self.means.is_still_off(release),
-            Action::TakeLease { .. }
-            | Action::FreeLease { .. }
-            | Action::MarkNode { .. }
-            | Action::UnmarkNode { .. }
-            | Action::AddKey { .. }
-            | Action::RemoveKey { .. }
-            | Action::WriteRecord { .. }
-            | Action::KeepBackup { .. }
-            | Action::RemoveMachineNeed { .. }
-            | Action::RemoveNodeNeed { .. }
-            | Action::Restore { .. }
-            | Action::DropBackup { .. }
-            | Action::Untaint { .. }
-            | Action::WriteStatus { .. }
-            | Action::AddFinalizer { .. }
-            | Action::RemoveFinalizer { .. }
-            | Action::HandBack { .. } => Ok(()),
-        }
+        let release = action.release();
+        release.map_or(Ok(()), |release| self.means.is_still_off(release))
     }
 
     /// The conditions; after a write they are decided anew.

@@ -197,7 +197,7 @@ impl Remediator {
                 now,
             )
         });
-        note.sees_power(power);
+        note.known.power = power;
         let decision = decide(case, &note.known, around, &self.settings.config, now);
         note.known.decided(&decision, now.mono);
         around.admit(case, &decision, note.answers());

@@ -8,9 +8,8 @@ use dogwatch_api::condition::REMEDIATION;
 use dogwatch_core::Now;
 use dogwatch_core::condition::{self, Condition, Observation, Write};
 use dogwatch_core::decision::{Event, Severity};
-use dogwatch_core::power::PowerNow;
 use dogwatch_core::remedy::reason::{NOT_NEEDED, REFUSED, REMEDIATED};
-use dogwatch_core::remedy::{Beats, Case, Decision, Known, Look, PowerSeen};
+use dogwatch_core::remedy::{Beats, Case, Decision, Known, Look};
 use jiff::Timestamp;
 
 use super::hands::{Found, Trouble};
@@ -57,18 +56,6 @@ impl Note {
             born: now,
             ..Self::default()
         }
-    }
-
-    /// Takes the power side's word. Since when it is off is kept for as long as it is read off: the power
-    /// side has only its newest readings.
-    pub(super) fn sees_power(&mut self, mut seen: Option<PowerSeen>) {
-        let before = self.known.power.as_ref().and_then(|power| power.off_since);
-        if let Some(seen) = seen.as_mut() {
-            seen.off_since = seen.off_since.into_iter().chain(before).min();
-            let is_off = seen.now == PowerNow::Off || seen.proof.is_some();
-            seen.off_since = seen.off_since.filter(|_| is_off);
-        }
-        self.known.power = seen;
     }
 
     /// Takes what a look has found, answered now.

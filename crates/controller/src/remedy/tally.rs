@@ -78,29 +78,8 @@ pub(super) fn acted(metrics: &Metrics, case: &Case, action: &Action, end: &'stat
 
 /// The steps that this write has put on the host, and how long each took from the one before it.
 fn steps(before: Option<&Record>, action: &Action) -> Vec<(Step, Duration)> {
-    let record = match action {
-        Action::AddKey { record, .. }
-        | Action::WriteRecord { record, .. }
-        | Action::RemoveKey {
-            record: Some(record),
-            ..
-        } => record,
-        Action::RemoveKey { record: None, .. }
-        | Action::TakeLease { .. }
-        | Action::FreeLease { .. }
-        | Action::MarkNode { .. }
-        | Action::UnmarkNode { .. }
-        | Action::KeepBackup { .. }
-        | Action::Release(_)
-        | Action::RemoveMachineNeed { .. }
-        | Action::RemoveNodeNeed { .. }
-        | Action::Restore { .. }
-        | Action::DropBackup { .. }
-        | Action::Untaint { .. }
-        | Action::WriteStatus { .. }
-        | Action::AddFinalizer { .. }
-        | Action::RemoveFinalizer { .. }
-        | Action::HandBack { .. } => return Vec::new(),
+    let Some(record) = action.record() else {
+        return Vec::new();
     };
     let known = before.map_or(&[][..], |before| &before.steps);
     let pairs = record.steps.windows(2);

@@ -80,6 +80,8 @@ pub struct NodeSeen {
     pub fenced: bool,
     /// `status.nodeInfo.systemUUID`: what the machine's own firmware says it is.
     pub system_uuid: Option<String>,
+    /// `spec.providerID`: what the provider of machines calls it.
+    pub provider_id: Option<String>,
     /// Label `dogwatch.dev/reboot=waiting`.
     pub waiting_label: bool,
     /// Annotation `dogwatch.dev/reboot`.

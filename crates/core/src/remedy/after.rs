@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use super::case::{Action, Decision};
+use super::action::Action;
+use super::case::Decision;
 use super::context::Context;
 use super::record::{Record, Step};
 use super::{reason, restore};
@@ -122,24 +123,6 @@ pub(super) fn free(ctx: &Context<'_>, decision: Decision) -> Decision {
 
 /// This very decision writes the end down, before what follows it.
 fn ends(decision: &Decision) -> bool {
-    decision.actions.iter().any(|action| match action {
-        Action::WriteRecord { record, .. } => record.ended().is_some(),
-        Action::TakeLease { .. }
-        | Action::FreeLease { .. }
-        | Action::MarkNode { .. }
-        | Action::UnmarkNode { .. }
-        | Action::AddKey { .. }
-        | Action::RemoveKey { .. }
-        | Action::KeepBackup { .. }
-        | Action::Release(_)
-        | Action::RemoveMachineNeed { .. }
-        | Action::RemoveNodeNeed { .. }
-        | Action::Restore { .. }
-        | Action::DropBackup { .. }
-        | Action::Untaint { .. }
-        | Action::WriteStatus { .. }
-        | Action::AddFinalizer { .. }
-        | Action::RemoveFinalizer { .. }
-        | Action::HandBack { .. } => false,
-    })
+    let mut records = decision.actions.iter().filter_map(Action::record);
+    records.any(|record| record.ended().is_some())
 }

@@ -45,15 +45,15 @@ pub fn cases(world: &World) -> Vec<Case> {
     found.cases
 }
 
-struct Found<'a> {
-    index: Index<'a>,
-    cases: Vec<Case>,
+pub(super) struct Found<'a> {
+    pub(super) index: Index<'a>,
+    pub(super) cases: Vec<Case>,
     /// Hosts of cases: their backups are handled.
-    hosts: BTreeSet<HostName>,
+    pub(super) hosts: BTreeSet<HostName>,
     /// Whose keys are handled.
-    handled: BTreeSet<(HostName, KeyOwner)>,
+    pub(super) handled: BTreeSet<(HostName, KeyOwner)>,
     /// Names of the Nodes of cases.
-    nodes: BTreeSet<NodeName>,
+    pub(super) nodes: BTreeSet<NodeName>,
 }
 
 /// Where a case's host is, and what is wrong with it.
@@ -311,98 +311,7 @@ impl Found<'_> {
         self.add(case);
     }
 
-    /// Keys that nobody stands behind, and what is left of remediations that nobody carries on.
-    fn hosts_left(&mut self) {
-        let mut left = Vec::new();
-        for affairs in self.index.affairs.values() {
-            let host = &affairs.host.name;
-            let mut keys = affairs.keys.iter();
-            let orphan = keys
-                .find(|key| !self.handled.contains(&(host.clone(), key.owner.clone())))
-                .map(|key| key.owner.clone());
-            let has_case = self.hosts.contains(host);
-            let is_open = affairs.open_record().is_some() || affairs.backup.is_some();
-            if orphan.is_some() || (is_open && !has_case) {
-                left.push((host.clone(), orphan));
-            }
-        }
-        for (host, orphan) in left {
-            self.host(&host, orphan);
-        }
-    }
-
-    fn host(&mut self, name: &HostName, orphan: Option<KeyOwner>) {
-        let affairs = &self.index.affairs[name];
-        let claimed = |record: &Record| {
-            let mut cases = self.cases.iter().filter(|case| case.record.is_some());
-            cases.any(|case| case.record.as_ref() == Some(record))
-        };
-        let record = affairs.record.clone().filter(|record| !claimed(record));
-        let named = record.as_ref().and_then(|record| record.node.clone());
-        let kept = affairs.backup.as_ref().map(|backup| backup.node.clone());
-        let node_name = kept.or(named).or_else(|| affairs.named_node().cloned());
-        let node_name = node_name.and_then(|name| NodeName::new(name).ok());
-        let node = node_name
-            .as_ref()
-            .and_then(|name| self.index.world.nodes.get(name))
-            .cloned();
-        let trouble = (orphan == Some(KeyOwner::Unnamed)).then(|| {
-            let text = format!(
-                "annotation {} on host {name} is not ours, and no Machine is linked to this host; whoever wrote it removes it",
-                KeyOwner::Unnamed.key()
-            );
-            (reason::FOREIGN_KEY, text)
-        });
-        let case = Case {
-            subject: Subject::Host(name.clone()),
-            key: orphan.unwrap_or(KeyOwner::Unnamed),
-            needs: false,
-            host: Ok(Arc::clone(affairs.host)),
-            trouble,
-            control_plane: node
-                .as_ref()
-                .is_some_and(|node| is_control_plane(&node.labels)),
-            node_name,
-            node,
-            leased: false,
-            record,
-            kept: None,
-            machine: None,
-            request: None,
-        };
-        self.add(case);
-    }
-
-    /// Marks and Leases that no case stands behind any more.
-    fn nodes_left(&mut self) {
-        let world = self.index.world;
-        let fenced = world.nodes.values().filter(|node| node.fenced);
-        let names = fenced.map(|node| &node.name).chain(world.leases.keys());
-        let left: BTreeSet<NodeName> = names
-            .filter(|name| !self.nodes.contains(*name))
-            .cloned()
-            .collect();
-        for name in left {
-            let case = Case {
-                subject: Subject::Node(name.clone()),
-                key: KeyOwner::Node(String::new()),
-                needs: false,
-                host: Err((reason::NOT_NEEDED, "nothing is asked of it".to_owned())),
-                trouble: None,
-                node: world.nodes.get(&name).cloned(),
-                node_name: Some(name),
-                leased: false,
-                record: None,
-                kept: None,
-                control_plane: false,
-                machine: None,
-                request: None,
-            };
-            self.add(case);
-        }
-    }
-
-    fn add(&mut self, mut case: Case) {
+    pub(super) fn add(&mut self, mut case: Case) {
         let world = self.index.world;
         case.leased = case
             .node_name

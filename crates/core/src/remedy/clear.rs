@@ -10,17 +10,19 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::case::{Action, Decision};
+use super::action::Action;
+use super::beat::Beat;
+use super::case::Decision;
 use super::context::Context;
 use super::key::KeyOwner;
 use super::link::BACKUP;
-use super::reason;
 use super::record::Backup;
 use super::request::StrategyType;
 use super::seen::Fresh;
+use super::{reason, silence};
 use crate::decision::because;
 use crate::name::NodeName;
-use crate::power::{Host, HostName, Identity, OffProof, same_system};
+use crate::power::{Host, HostName, Identity, OffProof};
 use crate::reboot::NodeSeen;
 
 /// This Node's machine is proved off, for this request, and was so a moment ago. Made by [`super::decide`]
@@ -31,6 +33,7 @@ pub struct Cleared {
     node_uid: String,
     host: HostName,
     proof: OffProof,
+    beat: Beat,
     until: Duration,
 }
 
@@ -67,6 +70,11 @@ impl Cleared {
         &self.proof
     }
 
+    /// The Node's sign of life, as it was read: one that has moved since contradicts this.
+    pub fn beat(&self) -> &Beat {
+        &self.beat
+    }
+
     /// Whether it still holds at this moment of the monotonic clock that it was made by. Later: all again.
     pub fn lasts(&self, now: Duration) -> bool {
         now < self.until
@@ -90,17 +98,16 @@ pub(super) fn clear(ctx: &Context<'_>, how: StrategyType) -> Result<Cleared, Dec
         return Err(foreign(ctx));
     }
     let proof = ctx.proof().ok_or_else(|| unproved(ctx))?;
-    if has_moved(ctx, proof) {
-        return Err(alive(ctx, proof));
-    }
+    silence::not_broken(ctx, proof)?;
+    silence::lasts(ctx, proof)?;
     let Some(fresh) = ctx.fresh().filter(|fresh| fresh.taken >= proof.since()) else {
         let text = "off is proved; looking once more before the Node is released";
         return Err(because(reason::PROVING_OFF, text).look(ctx.look_fresh()));
     };
     let host = host(ctx, fresh, proof)?;
     let node = node(ctx, fresh)?;
-    identity(ctx, proof, node)?;
-    silence(ctx, fresh, proof)?;
+    let same = identity(ctx, proof, node)?;
+    silence::kept(ctx, fresh, proof, same)?;
     match how {
         StrategyType::DeleteNode => kept(ctx, fresh, host, node)?,
         StrategyType::OutOfServiceTaint => {}
@@ -110,6 +117,7 @@ pub(super) fn clear(ctx: &Context<'_>, how: StrategyType) -> Result<Cleared, Dec
         node_uid: node.uid.clone(),
         host: host.name.clone(),
         proof: proof.clone(),
+        beat: fresh.beat.clone(),
         until: Context::until(fresh),
     })
 }
@@ -172,13 +180,10 @@ fn node<'a>(ctx: &Context<'_>, fresh: &'a Fresh) -> Result<&'a Arc<NodeSeen>, De
     }
 }
 
-/// The machine behind the BMC is the Node's.
-fn identity(ctx: &Context<'_>, proof: &OffProof, node: &NodeSeen) -> Result<(), Decision> {
+/// The machine behind the BMC is the Node's; or the two cannot be compared, and that is not required.
+fn identity(ctx: &Context<'_>, proof: &OffProof, node: &NodeSeen) -> Result<Identity, Decision> {
     let (bmc, own) = (proof.system_uuid(), node.system_uuid.as_deref());
-    let same = match (bmc, own) {
-        (Some(bmc), Some(own)) => same_system(bmc, own),
-        (None, _) | (_, None) => Identity::NotComparable,
-    };
+    let same = silence::compared(bmc, own);
     let (bmc, own) = (bmc.unwrap_or("nothing"), own.unwrap_or("nothing"));
     match same {
         Identity::Different => {
@@ -197,58 +202,26 @@ fn identity(ctx: &Context<'_>, proof: &OffProof, node: &NodeSeen) -> Result<(), 
             );
             Err(Context::refuse((reason::IDENTITY_UNKNOWN, text)))
         }
-        Identity::Same | Identity::NotComparable => Ok(()),
+        Identity::Same | Identity::NotComparable => Ok(same),
     }
 }
 
 /// What a release is said to rest on; also that the identity could not be checked.
 pub(super) fn said(ctx: &Context<'_>, cleared: &Cleared) -> String {
-    let (bmc, node) = (cleared.proof.system_uuid(), ctx.case.node.as_ref());
+    let node = ctx.case.node.as_ref();
     let own = node.and_then(|node| node.system_uuid.as_deref());
-    let same = bmc.zip(own).map(|(bmc, own)| same_system(bmc, own));
+    let same = silence::compared(cleared.proof.system_uuid(), own);
     let text = format!(
         "host {} is proved off: the workloads of node {} are released",
         cleared.host, cleared.node
     );
-    if same == Some(Identity::Same) {
-        text
-    } else {
-        format!("{text}; that it is the Node's machine could not be checked by system UUIDs")
+    match same {
+        Identity::Same => text,
+        Identity::NotComparable | Identity::Different => format!(
+            "{text}; that it is the Node's machine could not be checked by system UUIDs, and the Node was silent for {} of it",
+            crate::duration::format(cleared.beat.silence())
+        ),
     }
-}
-
-/// The Node's sign of life was seen to move after the first reading of the proof. One that moved before it
-/// moved while the machine was on; the proof's readings go on, and so it passes.
-fn has_moved(ctx: &Context<'_>, proof: &OffProof) -> bool {
-    let moved = ctx.known.beats.as_ref().and_then(super::Beats::moved);
-    moved.is_some_and(|moved| moved >= proof.since())
-}
-
-fn alive(ctx: &Context<'_>, proof: &OffProof) -> Decision {
-    let text = format!(
-        "node {} gave a sign of life after host {} was read off: the BMC errs, or is that of another machine; look at both",
-        ctx.case.node_name.as_ref().map_or("", |name| name.as_str()),
-        proof.host()
-    );
-    Context::refuse((reason::NODE_IS_ALIVE, text))
-}
-
-/// It was looked at before these reads, and in between it did not move.
-fn silence(ctx: &Context<'_>, fresh: &Fresh, proof: &OffProof) -> Result<(), Decision> {
-    let text = "looking at the Node's signs of life";
-    let looking = || because(reason::PROVING_OFF, text);
-    let beats = ctx.known.beats.as_ref();
-    let beats = beats.filter(|beats| beats.newest().node_uid == fresh.beat.node_uid);
-    let Some(beats) = beats else {
-        return Err(ctx.look_beat(looking()));
-    };
-    if beats.first() >= fresh.taken {
-        return Err(looking().look(ctx.look_fresh()));
-    }
-    if *beats.newest() == fresh.beat {
-        return Ok(());
-    }
-    Err(alive(ctx, proof).wake(Context::until(fresh), "the Node's signs of life"))
 }
 
 /// What others had put on the Node is on the host, before the Node goes.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::action::Look;
 use super::around::Around;
-use super::case::{Case, Decision, Look};
+use super::case::{Case, Decision};
 use super::config::Config;
 use super::reason;
 use super::record::{Record, Stamp, Step};
@@ -132,6 +133,15 @@ impl<'a> Context<'a> {
         let ago = jiff::SignedDuration::try_from(ago).unwrap_or(jiff::SignedDuration::MAX);
         let at = self.now.wall.checked_sub(ago).unwrap_or(self.now.wall);
         crate::time::micros(at)
+    }
+
+    /// The time of day at a monotonic moment that lies ahead, in whole seconds: two looks at two clocks differ
+    /// by less, and a sentence is to stay as it was.
+    pub(super) fn clock(&self, mono: Duration) -> String {
+        let at = self.now.plus(mono.saturating_sub(self.now.mono));
+        let half = jiff::SignedDuration::from_millis(500);
+        let at = at.checked_add(half).unwrap_or(at);
+        at.strftime("%H:%M:%SZ").to_string()
     }
 
     /// The remediation under way, as the host remembers it.

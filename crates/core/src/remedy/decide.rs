@@ -1,7 +1,8 @@
 //! The decision, one case at a time.
 
+use super::action::Action;
 use super::around::Around;
-use super::case::{Action, Case, Decision, Subject};
+use super::case::{Case, Decision, Subject};
 use super::cases::CONDITION;
 use super::config::Config;
 use super::context::Context;

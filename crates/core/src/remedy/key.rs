@@ -55,6 +55,14 @@ impl KeyOwner {
         }
     }
 
+    /// The UID of whom it is for.
+    pub fn uid(&self) -> Option<&str> {
+        match self {
+            KeyOwner::Machine(uid) | KeyOwner::Node(uid) | KeyOwner::Request(uid) => Some(uid),
+            KeyOwner::Unnamed => None,
+        }
+    }
+
     /// The annotation's value: hard, for whoever is fenced does not answer any more.
     pub fn value(&self) -> String {
         let (machine_uid, node_uid) = match self {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::key::{Key, KeyOwner, MACHINE_KEY};
-use super::machine::{Machine, MachineApi, MachineName, ObjectName};
+use super::machine::{InfraRef, Machine, MachineApi, MachineName, ObjectName};
+use super::provider::contradict;
 use super::reason;
 use super::record::{Backup, Record};
 use super::seen::World;
@@ -157,6 +158,9 @@ impl<'a> Index<'a> {
             );
             return Some((reason::HOST_SHARED, text));
         }
+        if let Some(problem) = self.provided_elsewhere(machine) {
+            return Some(problem);
+        }
         let node = machine.node.as_ref()?;
         let Some(other) = other(self.machines_of(node)) else {
             return self.carried_elsewhere(machine, node, host);
@@ -182,6 +186,38 @@ impl<'a> Index<'a> {
         let text = format!(
             "machine {} is node {node} on host {host}, and host {at} has annotation {NODE}: {says}; correct the one that is wrong",
             machine.name
+        );
+        Some((reason::BAD_HOST_LINK, text))
+    }
+
+    /// The providers call the Machine, its infrastructure or its Node otherwise: they are not one machine.
+    fn provided_elsewhere(&self, machine: &Machine) -> Option<Problem> {
+        let infra = machine.infra.as_ref().filter(|infra| infra.is_metal3());
+        let infra = infra.and_then(|infra| self.world.infra.get(&infra.object));
+        let node = machine.node.as_ref();
+        let node = node.and_then(|name| node_named(self.world, name));
+        let ids = [
+            (
+                format!("machine {}", machine.name),
+                machine.provider_id.as_ref(),
+            ),
+            (
+                infra.map_or_else(String::new, |it| format!("{METAL3_MACHINE} {}", it.name)),
+                infra.and_then(|it| it.provider_id.as_ref()),
+            ),
+            (
+                node.map_or_else(String::new, |it| format!("node {}", it.name)),
+                node.and_then(|it| it.provider_id.as_ref()),
+            ),
+        ];
+        let ids = ids.iter().filter_map(|(who, id)| Some((who, (*id)?)));
+        let ids: Vec<(&String, &String)> = ids.collect();
+        let pairs = ids.iter().zip(ids.iter().skip(1));
+        let pairs = pairs.chain(ids.first().zip(ids.last()));
+        let mut contradictions = pairs.filter(|(one, other)| contradict(one.1, other.1));
+        let ((one, its), (other, others)) = contradictions.next()?;
+        let text = format!(
+            "{one} has spec.providerID {its}, and {other} has {others}: they are not one machine; correct the status.nodeRef, the infrastructureRef or the spec.providerID that is wrong"
         );
         Some((reason::BAD_HOST_LINK, text))
     }
@@ -277,6 +313,13 @@ fn link<'a>(world: &'a World, machine: &Machine) -> Result<&'a Arc<Host>, Proble
     Ok(host)
 }
 
+impl InfraRef {
+    /// It leads to a host.
+    fn is_metal3(&self) -> bool {
+        self.kind == METAL3_MACHINE && self.group == METAL3_GROUP
+    }
+}
+
 fn through_infra<'a>(world: &'a World, machine: &Machine) -> Result<&'a String, Problem> {
     let none = |text: String| (reason::NO_HOST, text);
     let name = &machine.name;
@@ -285,7 +328,7 @@ fn through_infra<'a>(world: &'a World, machine: &Machine) -> Result<&'a String, 
             "machine {name} has neither annotation {BARE_METAL_HOST} nor an infrastructureRef; write the annotation: NAMESPACE/NAME of its host"
         )));
     };
-    if infra.kind != METAL3_MACHINE || infra.group != METAL3_GROUP {
+    if !infra.is_metal3() {
         return Err(none(format!(
             "machine {name} has no annotation {BARE_METAL_HOST}, and its infrastructureRef is a {}, which leads to no host; write the annotation: NAMESPACE/NAME of its host",
             infra.kind

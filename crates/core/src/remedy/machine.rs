@@ -80,6 +80,8 @@ pub struct Machine {
     pub host: Option<String>,
     /// `spec.infrastructureRef`.
     pub infra: Option<InfraRef>,
+    /// `spec.providerID`: what its provider calls the machine.
+    pub provider_id: Option<String>,
     /// `status.nodeRef.name`.
     pub node: Option<String>,
     /// It is a control-plane machine, by its labels.
@@ -110,4 +112,6 @@ pub struct InfraMachine {
     pub uid: String,
     /// Annotation `metal3.io/BareMetalHost`, as it stands.
     pub host: Option<String>,
+    /// `spec.providerID`.
+    pub provider_id: Option<String>,
 }

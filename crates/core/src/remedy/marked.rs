@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use super::case::{Action, Decision};
+use super::action::Action;
+use super::case::Decision;
 use super::context::Context;
 use super::record::{Record, Stamp, Step};
 use super::request::StrategyType;

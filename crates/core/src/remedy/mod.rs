@@ -14,6 +14,7 @@
 //!
 //! Source: specification §4; metal3's remediation design (its truth table).
 
+mod action;
 mod after;
 mod around;
 mod beat;
@@ -25,24 +26,28 @@ mod context;
 mod decide;
 mod guard;
 mod key;
+mod leftover;
 mod link;
 mod machine;
 mod marked;
 mod person;
 mod prepare;
+mod provider;
 pub mod reason;
 mod record;
 mod request;
 mod restore;
 mod seen;
+mod silence;
 mod table;
 mod target;
 #[cfg(test)]
 mod tests;
 
+pub use action::{Action, Look};
 pub use around::{Around, FencedSeen, Stage};
 pub use beat::{Beat, Beats};
-pub use case::{Action, Case, Decision, Kept, Look, Subject};
+pub use case::{Case, Decision, Kept, Subject};
 pub use cases::{CONDITION, cases};
 pub use clear::{Cleared, Release};
 pub use config::Config;

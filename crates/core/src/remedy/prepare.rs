@@ -8,9 +8,11 @@
 
 use std::sync::Arc;
 
-use super::case::{Action, Decision};
+use super::action::Action;
+use super::case::Decision;
 use super::context::Context;
-use super::key::KeyOwner;
+use super::key::{Key, KeyOwner};
+use super::link::record_on;
 use super::record::{Record, Step};
 use super::seen::Fresh;
 use super::{guard, reason};
@@ -76,13 +78,29 @@ fn announced(ctx: &Context<'_>, decision: Decision) -> Decision {
 
 /// A key of this case that is not our doing: a person's, with their word. Ours comes with a record, in one patch.
 pub(super) fn is_of_a_person(ctx: &Context<'_>) -> bool {
-    let is_of_this_key = |record: &Record| record.at(Step::KeyRemoved).is_none();
     let case = ctx.case;
     case.is_keyed()
         && case.needs
         && case.key != KeyOwner::Unnamed
         && case.trouble.is_none()
-        && !ctx.open_record().is_some_and(is_of_this_key)
+        && !ctx.open_record().is_some_and(is_held)
+        && !is_written_over(ctx)
+}
+
+/// It is of a key that still stands.
+fn is_held(record: &Record) -> bool {
+    record.ended().is_none() && record.at(Step::KeyRemoved).is_none()
+}
+
+/// Two remediations hold one host off, and there is place for one record: that of the later one. The earlier
+/// one does not write its own over it, or each would take the host for a person's in turn, for ever.
+fn is_written_over(ctx: &Context<'_>) -> bool {
+    let Ok(host) = &ctx.case.host else {
+        return false;
+    };
+    let record = record_on(host).filter(is_held);
+    let stands = |record: &Record| Key::of(host).any(|key| key.owner.uid() == Some(&record.uid));
+    record.is_some_and(|record| ctx.case.key.uid() != Some(&record.uid) && stands(&record))
 }
 
 /// What goes before a key of ours is made up for. The record is last: it says that all of it was done.

@@ -12,6 +12,8 @@ pub const POWERING_OFF: &str = "PoweringOff";
 pub const POWER_UNKNOWN: &str = "PowerUnknown";
 /// The host is off, and its proof is not complete.
 pub const PROVING_OFF: &str = "ProvingOff";
+/// Proved off; the BMC tells no UUID that is the Node's, so that its silence has to last for a while.
+pub const WAITING_FOR_SILENCE: &str = "WaitingForSilence";
 /// The Node is deleted, or its workloads are released.
 pub const RELEASED: &str = "Released";
 /// The taint stands, and pods or attachments are left.

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::case::{Action, Decision};
+use super::action::Action;
+use super::case::Decision;
 use super::context::Context;
+use super::key::Key;
 use super::link::BACKUP;
 use super::reason;
 use super::record::{Backup, Taint};
@@ -127,10 +129,11 @@ fn node<'a>(ctx: &Context<'a>) -> Option<(&'a Arc<NodeSeen>, &'a Backup)> {
     Some((node, &kept.backup))
 }
 
-/// The Node was not deleted in the end: nothing has to come back.
+/// The Node was not deleted in the end: nothing has to come back. Unless another remediation of this host is
+/// about to delete it.
 fn not_deleted(ctx: &Context<'_>, decision: Decision) -> Decision {
     match &ctx.case.host {
-        Ok(host) if !ctx.case.is_keyed() => decision.act(Action::DropBackup {
+        Ok(host) if Key::of(host).next().is_none() => decision.act(Action::DropBackup {
             host: Arc::clone(host),
         }),
         Ok(_) | Err(_) => decision,

@@ -76,7 +76,7 @@ impl Known {
     pub fn beat(&mut self, asked: Duration, answered: Duration, beat: Beat) {
         self.beats = Some(match self.beats.take() {
             Some(beats) => beats.saw(asked, answered, beat),
-            None => super::Beats::new(asked, beat),
+            None => super::Beats::new(asked, answered, beat),
         });
     }
 }

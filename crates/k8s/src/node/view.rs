@@ -41,6 +41,11 @@ pub fn node_seen(node: &Node) -> Result<NodeSeen, BadName> {
         out_of_service: taints(node).iter().any(|taint| taint.key == OUT_OF_SERVICE),
         fenced: annotation(annotation::FENCING).is_some(),
         system_uuid: system_uuid.filter(|text| !text.is_empty()),
+        provider_id: node
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.provider_id.clone())
+            .filter(|text| !text.is_empty()),
         waiting_label: node
             .labels()
             .get(label::REBOOT)

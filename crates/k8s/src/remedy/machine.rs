@@ -35,6 +35,7 @@ pub(super) fn machine(object: &DynamicObject, api: MachineApi) -> Machine {
         need: annotation(EXTERNAL_REMEDIATION),
         host: annotation(BARE_METAL_HOST),
         infra: infra(&data["spec"]["infrastructureRef"], &name.namespace),
+        provider_id: provider_id(object),
         node: (!node.is_empty()).then_some(node),
         control_plane: is_control_plane(object),
         paused: annotation(PAUSED).is_some(),
@@ -49,7 +50,13 @@ pub(super) fn infra_machine(object: &DynamicObject) -> InfraMachine {
         name: object_name(object),
         uid: object.uid().unwrap_or_default(),
         host: object.annotations().get(BARE_METAL_HOST).cloned(),
+        provider_id: provider_id(object),
     }
+}
+
+fn provider_id(object: &DynamicObject) -> Option<String> {
+    let id = text(&object.data["spec"]["providerID"]);
+    (!id.is_empty()).then_some(id)
 }
 
 pub(super) fn object_name(object: &DynamicObject) -> ObjectName {

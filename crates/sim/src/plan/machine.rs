@@ -281,6 +281,7 @@ fn object(name: NodeName, labels: BTreeMap<String, String>, boot: BootId) -> Nod
         out_of_service: false,
         fenced: false,
         system_uuid: None,
+        provider_id: None,
         waiting_label: false,
         record: Parsed::Absent,
         request: Parsed::Absent,

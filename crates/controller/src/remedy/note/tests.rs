@@ -19,6 +19,7 @@ fn a_look_is_answered_by_what_was_asked_later_only() {
         node_uid: None,
         renewed: None,
         posted: None,
+        lease_lasts: None,
     };
     note.found(Found::Beat(seconds(3), beat), seconds(4));
     assert!(note.has(&look(2)) && !note.has(&look(3)));

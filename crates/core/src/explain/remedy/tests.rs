@@ -33,6 +33,7 @@ fn marked() -> Machine {
         need: Some(String::new()),
         host: Some("metal/h1".into()),
         infra: None,
+        provider_id: None,
         node: Some("n1".into()),
         control_plane: false,
         paused: false,

@@ -51,6 +51,7 @@ pub(super) fn node(text: &str, phase: Phase) -> NodeSeen {
         out_of_service: false,
         fenced: false,
         system_uuid: None,
+        provider_id: None,
         waiting_label: false,
         record: Parsed::Is(record(phase)),
         request: Parsed::Absent,

@@ -134,6 +134,7 @@ pub(in crate::lock) mod tests {
                 out_of_service: false,
                 fenced: false,
                 system_uuid: None,
+                provider_id: None,
                 waiting_label: false,
                 record: Parsed::Absent,
                 request: Parsed::Absent,

@@ -50,6 +50,7 @@ pub(super) fn node_seen(name: &str) -> NodeSeen {
         out_of_service: false,
         fenced: false,
         system_uuid: None,
+        provider_id: None,
         waiting_label: false,
         record: Parsed::Absent,
         request: Parsed::Absent,

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::super::case::{Action, Decision};
+use super::super::action::Action;
+use super::super::case::Decision;
 use super::super::config::Config;
 use super::super::machine::MachineApi;
 use super::super::reason;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::super::case::{Action, Case, Decision, Kept};
+use super::super::action::Action;
+use super::super::case::{Case, Decision, Kept};
 use super::super::context::Context;
 use super::super::decide::unless_host_is_written;
 use super::super::record::{Record, Step};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::case::{Action, Decision, Look};
+use super::super::action::{Action, Look};
+use super::super::case::Decision;
 use super::super::clear::{self, Release};
 use super::super::link::Problem;
 use super::super::record::Step;

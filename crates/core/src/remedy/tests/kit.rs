@@ -31,6 +31,7 @@ pub(super) fn machine(name: &str) -> Machine {
         need: None,
         host: Some(format!("machines/h-{name}")),
         infra: None,
+        provider_id: None,
         node: Some(format!("n-{name}")),
         control_plane: false,
         paused: false,
@@ -161,6 +162,7 @@ pub(super) fn beat(node: Option<&Arc<NodeSeen>>, second: i64) -> Beat {
         node_uid: node.map(|node| node.uid.clone()),
         renewed: at,
         posted: at,
+        lease_lasts: Some(Duration::from_secs(40)),
     }
 }
 

@@ -27,6 +27,7 @@ fn with_infra(mut world: World, name: &str, host: Option<&str>) -> World {
         name: ObjectName::new("machines", format!("m3-{name}")),
         uid: format!("uid-m3-{name}"),
         host: host.map(str::to_owned),
+        provider_id: None,
     };
     world.infra.insert(infra.name.clone(), Arc::new(infra));
     world
@@ -165,6 +166,7 @@ fn a_metal3machine_of_another_namespace_confirms_nothing() {
         name: ObjectName::new("other", "m3-a"),
         uid: String::new(),
         host: Some("machines/h-a".into()),
+        provider_id: None,
     };
     world.infra.insert(infra.name.clone(), Arc::new(infra));
     assert_eq!(found(&world, A), Err(reason::BAD_HOST_LINK));
@@ -518,5 +520,107 @@ fn a_request_is_for_the_node_it_names_else_its_machine_else_its_own_name() {
             .requests
             .insert(request.name.clone(), Arc::new(request));
         assert_eq!(found(&world, "powerremediation/requests/c"), host, "{what}");
+    }
+}
+
+#[test]
+fn a_machine_whose_node_or_infrastructure_has_another_provider_id_is_refused_and_where_one_has_none_it_is_not()
+ {
+    let same = "metal3://machines/h-a/m3-a";
+    let other = "metal3://machines/h-b/m3-b";
+    for (machine, infra, node, is_refused) in [
+        (None, None, None, false),
+        (Some(same), None, None, false),
+        (None, None, Some(other), false),
+        (Some(same), Some(same), Some(same), false),
+        (Some(same), None, Some(same), false),
+        (Some(same), None, Some(other), true),
+        (Some(same), Some(other), None, true),
+        (None, Some(same), Some(other), true),
+        (Some(same), Some(same), Some(other), true),
+        (Some(same), Some(other), Some(same), true),
+    ] {
+        let ids = format!("{machine:?} {infra:?} {node:?}");
+        let own = |id: Option<&str>| id.map(str::to_owned);
+        let seen = NodeSeen {
+            provider_id: own(node),
+            ..super::kit::node("a")
+        };
+        let capi = Machine {
+            provider_id: own(machine),
+            ..capi("a")
+        };
+        let others = [marked("b")];
+        let hosts = [host("a"), host("b")];
+        let nodes = [seen, super::kit::node("b")];
+        let machines = [capi].into_iter().chain(others);
+        let mut world = with_infra(world(machines, hosts, nodes), "a", Some("machines/h-a"));
+        let infra_machine = world.infra.values_mut().next().unwrap();
+        Arc::make_mut(infra_machine).provider_id = own(infra);
+        let found_a = found(&world, A);
+        let wanted = if is_refused {
+            Err(reason::BAD_HOST_LINK)
+        } else {
+            Ok(host_name("a"))
+        };
+        assert_eq!(found_a, wanted, "{ids}");
+        assert_eq!(found(&world, "machine/machines/b"), Ok(host_name("b")));
+        if is_refused {
+            let (_, text) = case_of(&world, A).unwrap().trouble.unwrap();
+            assert!(text.contains(same) && text.contains(other), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_metal3machine_of_another_namespace_is_not_this_machines_whatever_the_host_says() {
+    let mut machine = capi("a");
+    machine.host = Some("machines/h-a".into());
+    machine.infra.as_mut().unwrap().object.namespace = "other".into();
+    let theirs = ObjectName::new("other", "m3-a");
+    let host = consumed(host("a"), INFRA, "Metal3Machine", &theirs);
+    let world = world([machine], [host], []);
+    assert_eq!(found(&world, A), Err(reason::HOST_OF_ANOTHER));
+}
+
+#[test]
+fn a_nodes_key_on_a_machines_host_is_anothers_while_that_node_is_there_and_else_nobodys() {
+    for (uid, word) in [
+        ("uid-n-a", reason::HOST_OF_ANOTHER),
+        ("uid-old", reason::ORPHANED_KEY),
+    ] {
+        let mut host = keyed(host("a"), &KeyOwner::Node(uid.into()));
+        host.annotations.insert(NODE.into(), "n-a".into());
+        let world = world([marked("a")], [host], [node("a")]);
+        assert_eq!(found(&world, A), Err(word), "{uid}");
+    }
+}
+
+#[test]
+fn a_remediation_that_has_ended_is_nobodys_affair_any_more() {
+    for subject in ["node/n-a", "machine/machines/a", "host/machines/h-a"] {
+        let mut record = Record {
+            subject: subject.into(),
+            uid: "uid-n-a".into(),
+            node: Some("n-a".into()),
+            node_uid: None,
+            boot_id: None,
+            attempt: 1,
+            steps: Vec::new(),
+        };
+        for (ended, affairs) in [(false, 1), (true, 0)] {
+            if ended {
+                let at = jiff::Timestamp::UNIX_EPOCH;
+                let step = Step::NodeReady;
+                record.push(Stamp { step, at });
+            }
+            let mut host = host("a");
+            host.annotations.insert(NODE.into(), "n-a".into());
+            let text = serde_json::to_string(&record).unwrap();
+            host.annotations
+                .insert("dogwatch.dev/remediation".into(), text);
+            let cases = cases(&world([], [host], [node("a")]));
+            assert_eq!(cases.len(), affairs, "{subject} {cases:?}");
+        }
     }
 }

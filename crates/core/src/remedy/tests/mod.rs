@@ -10,5 +10,6 @@ mod model;
 mod request;
 mod restore;
 mod script;
+mod silence;
 mod table;
 mod town;

@@ -471,11 +471,11 @@ impl Town {
                 it.taints.extend(backup.taints.clone());
                 it.seen.unschedulable |= backup.cordoned;
             }),
-            Action::Untaint { .. }
-            | Action::WriteStatus { .. }
-            | Action::AddFinalizer { .. }
-            | Action::RemoveFinalizer { .. }
-            | Action::HandBack { .. } => self.takes_request(action),
+            Action::Untaint { node, tainted_at } => self.untaint(node, *tainted_at),
+            Action::WriteStatus { request, status } => self.write_status(request, status),
+            Action::AddFinalizer { request } => self.add_finalizer(request),
+            Action::RemoveFinalizer { request } => self.remove_finalizer(request),
+            Action::HandBack { machine, message } => self.hand_back(machine, message),
         }
     }
 
@@ -518,6 +518,15 @@ impl Town {
         assert!(!site.power.is_on(), "{} runs", site.name);
         match release.how {
             StrategyType::DeleteNode => {
+                let kept = site
+                    .power
+                    .seen
+                    .host
+                    .annotations
+                    .get("dogwatch.dev/node-backup");
+                let kept: Option<Backup> = kept.and_then(|it| serde_json::from_str(it).ok());
+                let is_kept = kept.is_some_and(|kept| kept.uid == cleared.node_uid());
+                assert!(is_kept, "what is on {} is lost", cleared.node());
                 self.nodes.remove(cleared.node());
             }
             StrategyType::OutOfServiceTaint => self.taint(cleared.node(), release.tainted_at),

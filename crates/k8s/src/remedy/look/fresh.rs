@@ -116,8 +116,11 @@ impl RemedyClient {
     }
 
     async fn lease(&self, node: &NodeName) -> Result<Option<Lease>, Error> {
-        let leases: Api<Lease> = Api::namespaced(self.client.clone(), NODE_LEASES);
-        ask(leases.get_opt(node.as_str())).await
+        ask(self.node_leases().get_opt(node.as_str())).await
+    }
+
+    pub(in crate::remedy) fn node_leases(&self) -> Api<Lease> {
+        Api::namespaced(self.client.clone(), NODE_LEASES)
     }
 }
 
@@ -126,16 +129,20 @@ fn node_needs(node: &Node, key: &KeyOwner) -> bool {
     is_it && node.annotations().contains_key(EXTERNAL_REMEDIATION)
 }
 
-fn beat(lease: Option<&Lease>, node: Option<&Node>) -> Beat {
+/// What these two say of the Node's life.
+pub(in crate::remedy) fn beat(lease: Option<&Lease>, node: Option<&Node>) -> Beat {
     let renewed = lease.and_then(|lease| lease.spec.as_ref()?.renew_time.as_ref());
     let posted = node.and_then(|node| {
         let mut conditions = node.status.as_ref()?.conditions.iter().flatten();
         let ready = conditions.find(|condition| condition.type_ == "Ready")?;
         ready.last_heartbeat_time.as_ref().map(|time| time.0)
     });
+    let lasts = lease.and_then(|lease| lease.spec.as_ref()?.lease_duration_seconds);
+    let lasts = lasts.and_then(|seconds| u64::try_from(seconds).ok());
     Beat {
         node_uid: node.and_then(Node::uid),
         renewed: renewed.map(|time| time.0),
         posted,
+        lease_lasts: lasts.map(Duration::from_secs),
     }
 }

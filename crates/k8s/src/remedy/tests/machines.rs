@@ -56,6 +56,21 @@ fn annotations_and_the_node_are_read_in_every_form() {
 }
 
 #[test]
+fn what_its_provider_calls_it_is_read_in_every_form_and_nothing_is_no_name() {
+    for api in APIS {
+        let called = |id: Value| {
+            let spec = json!({ "providerID": id });
+            seen(api, &json!(null), &spec, &json!(null)).provider_id
+        };
+        assert_eq!(
+            called(json!("metal3://a/b/c")),
+            Some("metal3://a/b/c".into())
+        );
+        assert_eq!((called(json!("")), called(json!(null))), (None, None));
+    }
+}
+
+#[test]
 fn annotations_with_names_like_ours_are_not_the_need() {
     for name in [
         "host.metal3.io/external-remediation-2",
@@ -171,9 +186,11 @@ fn conditions_of_ours_are_kept_whether_they_have_a_severity_or_not_and_others_ar
 fn a_metal3machine_names_its_host() {
     let metadata = json!({ "name": "mm", "namespace": "ns", "uid": "u",
         "annotations": { "metal3.io/BareMetalHost": "site/h" } });
-    let infra = infra_machine(&object(json!({ "metadata": metadata, "spec": {} })));
+    let spec = json!({ "providerID": "metal3://site/h/mm" });
+    let infra = infra_machine(&object(json!({ "metadata": metadata, "spec": spec })));
+    assert_eq!(infra.provider_id.as_deref(), Some("metal3://site/h/mm"));
     assert_eq!(infra.name, ObjectName::new("ns", "mm"));
     assert_eq!((&*infra.uid, infra.host.as_deref()), ("u", Some("site/h")));
     let bare = infra_machine(&object(json!({ "metadata": { "name": "mm" } })));
-    assert_eq!(bare.host, None);
+    assert_eq!((bare.host, bare.provider_id), (None, None));
 }

@@ -226,7 +226,9 @@ impl Machine {
     /// The machine under a kubelet, as far as that knows it: its power is in one hand from now on.
     pub fn under(kubelet: &KubeletHandle, spec: MachineSpec) -> Self {
         let spec = MachineSpec {
-            system_uuid: Some(kubelet.system_uuid().to_owned()),
+            system_uuid: spec
+                .system_uuid
+                .or_else(|| Some(kubelet.system_uuid().to_owned())),
             ..spec
         };
         let power = kubelet.power().borrow().clone();

@@ -104,3 +104,18 @@ fn a_request_whose_machine_is_gone_ends_and_the_others_are_served() {
     town.until("failed", |town| town.status("a").ended_at.is_some());
     assert_eq!(town.cuts("a"), 0);
 }
+
+#[test]
+fn a_request_whose_machine_and_node_are_called_otherwise_by_their_provider_gets_no_key() {
+    let mut town = Town::new(&["a"]);
+    town.machine("a").provider_id = Some("metal3://machines/h-a/m3-a".into());
+    let node = town.nodes.get_mut(&node_name("a")).unwrap();
+    node.seen.provider_id = Some("metal3://machines/h-b/m3-b".into());
+    town.fails("a", DELETE);
+    town.run(30);
+    assert!(!town.is_keyed("a") && town.is_on("a"));
+    let said = town.condition("a", "Remediation").unwrap();
+    assert_eq!(said, ("True".into(), reason::BAD_HOST_LINK.into()));
+    town.machine("a").provider_id = Some("metal3://machines/h-b/m3-b".into());
+    town.until("keyed", |town| town.is_keyed("a"));
+}

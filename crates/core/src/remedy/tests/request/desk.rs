@@ -107,7 +107,7 @@ impl Town {
         self.site(name).is_connected = true;
     }
 
-    pub(super) fn is_on(&self, name: &str) -> bool {
+    pub(in super::super) fn is_on(&self, name: &str) -> bool {
         let mut sites = self.sites.iter();
         sites.find(|site| site.name == name).unwrap().power.is_on()
     }
@@ -156,51 +156,40 @@ impl Town {
         }
     }
 
-    pub(in super::super) fn takes_request(&mut self, action: &Action) -> bool {
-        match action {
-            Action::WriteStatus { request, status } => {
-                let status = (**status).clone();
-                self.desk.write(request, |it| {
-                    let conditions = std::mem::take(&mut it.status.conditions);
-                    it.status = RequestStatus {
-                        conditions,
-                        ..status
-                    };
-                })
-            }
-            Action::AddFinalizer { request } => {
-                self.desk.write(request, |it| it.has_finalizer = true)
-            }
-            Action::RemoveFinalizer { request } => {
-                let taken = self.desk.write(request, |it| it.has_finalizer = false);
-                self.desk
-                    .requests
-                    .retain(|_, it| !it.deleting || it.has_finalizer);
-                taken
-            }
-            Action::HandBack { machine, message } => {
-                let text = format!("{}: {message}", machine.name);
-                self.desk.handed_back.push(text);
-                true
-            }
-            Action::Untaint { node, tainted_at } => self.untaint(node, *tainted_at),
-            Action::TakeLease { .. }
-            | Action::FreeLease { .. }
-            | Action::MarkNode { .. }
-            | Action::UnmarkNode { .. }
-            | Action::AddKey { .. }
-            | Action::RemoveKey { .. }
-            | Action::WriteRecord { .. }
-            | Action::KeepBackup { .. }
-            | Action::Release(_)
-            | Action::RemoveMachineNeed { .. }
-            | Action::RemoveNodeNeed { .. }
-            | Action::Restore { .. }
-            | Action::DropBackup { .. } => unreachable!("not of a request"),
-        }
+    pub(in super::super) fn write_status(
+        &mut self,
+        request: &PowerRequest,
+        status: &RequestStatus,
+    ) -> bool {
+        let status = status.clone();
+        self.desk.write(request, |it| {
+            let conditions = std::mem::take(&mut it.status.conditions);
+            it.status = RequestStatus {
+                conditions,
+                ..status
+            };
+        })
     }
 
-    fn untaint(&mut self, node: &NodeSeen, tainted_at: Timestamp) -> bool {
+    pub(in super::super) fn add_finalizer(&mut self, request: &PowerRequest) -> bool {
+        self.desk.write(request, |it| it.has_finalizer = true)
+    }
+
+    pub(in super::super) fn remove_finalizer(&mut self, request: &PowerRequest) -> bool {
+        let taken = self.desk.write(request, |it| it.has_finalizer = false);
+        self.desk
+            .requests
+            .retain(|_, it| !it.deleting || it.has_finalizer);
+        taken
+    }
+
+    pub(in super::super) fn hand_back(&mut self, machine: &Machine, message: &str) -> bool {
+        let text = format!("{}: {message}", machine.name);
+        self.desk.handed_back.push(text);
+        true
+    }
+
+    pub(in super::super) fn untaint(&mut self, node: &NodeSeen, tainted_at: Timestamp) -> bool {
         if self.desk.taints.get(&node.name) != Some(&tainted_at) {
             return true;
         }

@@ -6,6 +6,7 @@ use super::super::super::*;
 use super::super::kit::*;
 use super::super::town::Town;
 use super::desk::{DELETE, TAINT};
+use crate::power::tests::world::Takes;
 use crate::reboot::NodeSeen;
 
 fn steps(town: &Town, name: &str) -> Vec<Step> {
@@ -294,6 +295,37 @@ fn a_request_beside_a_marked_machine_ends_by_itself() {
     assert_eq!(town.cuts("a"), 1);
     assert!(!town.is_keyed("a") && town.is_on("a"));
     assert!(!town.node("a").unwrap().seen.fenced);
+    // Each leaves the other's record alone: the later one's steps are PoweredOn and NodeReady.
+    let written = town
+        .written
+        .iter()
+        .filter(|it| it.starts_with("WriteRecord"));
+    assert!(written.count() <= 3, "{:?}", town.written);
+}
+
+#[test]
+fn what_is_kept_stays_when_one_of_two_remediations_of_a_host_is_called_off() {
+    let mut town = Town::new(&["a"]);
+    let node = town.nodes.get_mut(&node_name("a")).unwrap();
+    node.seen.labels.insert("rack".into(), "r1".into());
+    // The host goes off slowly, so that both keys stand before it is off.
+    town.site("a").power.bmcs[0].default_takes = Takes::Runs(20_000);
+    town.fails("a", DELETE);
+    town.mark("a");
+    town.until("held off for both", |town| {
+        Key::of(town.host("a")).count() == 2
+    });
+    let backup = "dogwatch.dev/node-backup";
+    town.until("kept", |town| {
+        town.host("a").annotations.contains_key(backup)
+    });
+    town.machine("a").need = None;
+    town.heals_by_boot("a");
+    town.until("done", |town| has_ended(town, "a"));
+    let dropped = town.written.iter().filter(|it| *it == "DropBackup");
+    assert_eq!(dropped.count(), 1, "{:?}", town.written);
+    let labels = &town.node("a").unwrap().seen.labels;
+    assert_eq!(labels.get("rack").map(String::as_str), Some("r1"));
 }
 
 #[test]

@@ -1,0 +1,88 @@
+//! What providers of machines call a host, on the Machine and on the Node: `spec.providerID`.
+//!
+//! It chooses no host, for a kubelet may write its own; but two that differ are not of one machine.
+
+/// What metal3's forms tell. Source: Cluster API's provider for metal3 (`metal3://UID`, later
+/// `metal3://NAMESPACE/HOST/METAL3MACHINE`); OpenShift's (`baremetalhost:///NAMESPACE/HOST`, later with `/UID`).
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Told<'a> {
+    host: Option<(&'a str, &'a str)>,
+    uid: Option<&'a str>,
+    machine: Option<&'a str>,
+}
+
+/// Whether these cannot be of one machine. An older form of metal3's tells less than a newer one of the same
+/// machine: only what both tell is compared.
+pub(super) fn contradict(one: &str, other: &str) -> bool {
+    match (Told::read(one), Told::read(other)) {
+        (Some(one), Some(other)) => one.contradicts(&other),
+        (None, _) | (_, None) => one != other,
+    }
+}
+
+impl<'a> Told<'a> {
+    fn read(id: &'a str) -> Option<Self> {
+        if let Some(rest) = id.strip_prefix("baremetalhost:///") {
+            let mut parts = rest.splitn(3, '/');
+            return Some(Self {
+                host: Some((parts.next()?, parts.next()?)),
+                uid: parts.next(),
+                machine: None,
+            });
+        }
+        let mut parts = id.strip_prefix("metal3://")?.splitn(3, '/');
+        Some(match (parts.next()?, parts.next(), parts.next()) {
+            (uid, None, _) => Self {
+                uid: Some(uid),
+                ..Self::default()
+            },
+            (namespace, Some(host), machine) => Self {
+                host: Some((namespace, host)),
+                uid: None,
+                machine,
+            },
+        })
+    }
+
+    fn contradicts(&self, other: &Self) -> bool {
+        fn differ<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
+            one.zip(other).is_some_and(|(one, other)| one != other)
+        }
+        differ(self.host, other.host)
+            || differ(self.uid, other.uid)
+            || differ(self.machine, other.machine)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_ids_that_tell_of_two_machines_contradict_and_an_older_form_of_one_does_not() {
+        for (one, other, is_contradiction) in [
+            ("metal3://m/h/a", "metal3://m/h/a", false),
+            ("metal3://m/h/a", "metal3://m/h/b", true),
+            ("metal3://m/h/a", "metal3://m/g/a", true),
+            ("metal3://m/h/a", "metal3://n/h/a", true),
+            ("metal3://m/h", "metal3://m/h/a", false),
+            ("metal3://uid-1", "metal3://uid-1", false),
+            ("metal3://uid-1", "metal3://uid-2", true),
+            ("metal3://uid-1", "metal3://m/h/a", false),
+            ("baremetalhost:///m/h", "baremetalhost:///m/h/uid-1", false),
+            ("baremetalhost:///m/h", "baremetalhost:///m/g/uid-1", true),
+            ("baremetalhost:///m/h/1", "baremetalhost:///m/h/2", true),
+            ("baremetalhost:///m/h/1", "metal3://m/h/a", false),
+            ("baremetalhost:///m/h/1", "metal3://1", false),
+            ("baremetalhost:///m/h/1", "metal3://2", true),
+            ("baremetalhost:///m/h/1", "metal3://m/g/a", true),
+            ("aws:///a/i-1", "aws:///a/i-1", false),
+            ("aws:///a/i-1", "aws:///a/i-2", true),
+            ("aws:///a/i-1", "metal3://m/h/a", true),
+            ("metal3://", "metal3://uid-1", true),
+        ] {
+            assert_eq!(contradict(one, other), is_contradiction, "{one} {other}");
+            assert_eq!(contradict(other, one), is_contradiction, "{other} {one}");
+        }
+    }
+}
