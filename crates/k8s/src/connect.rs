@@ -16,6 +16,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use tower::{BoxError, ServiceBuilder};
 
+use crate::in_time::InTime;
+
 /// How long a TCP and TLS connection may take to come about.
 pub const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -125,6 +127,7 @@ fn direct(config: Config) -> kube::Result<Client> {
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
+        .layer(tower::layer::layer_fn(InTime))
         .map_err(BoxError::from)
         .service(http);
     Ok(Client::new(service, config.default_namespace))

@@ -3,10 +3,13 @@
 //! Promises: a request that gets no answer fails after [`PATIENCE`], and whoever gets an [`Error`]
 //! can tell by its [`Kind`] whether it may have acted, and whether it is worth asking again.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use kube::core::Status;
+use tokio::time::{Instant, sleep_until};
 
 /// How long one request may take. A connection that died silently (a cut cable, a firewall that
 /// forgot it) answers never; the API server itself gives up on a request after 60 s, but an answer
@@ -119,10 +122,18 @@ pub async fn ask_for<T>(
     patience: Duration,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, Error> {
-    match tokio::time::timeout(patience, request).await {
-        Ok(answer) => answer.map_err(Error::from),
-        Err(_) => Err(Error::Timeout(patience)),
-    }
+    let until = Instant::now() + patience;
+    let (mut late, mut request) = (pin!(sleep_until(until)), pin!(request));
+    // The deadline goes first. Where this process was stopped for a while, both have come; and a request
+    // that waits for a connection, or for the client's own task, would leave now. A timer is ready once the
+    // runtime has looked at it, so the clock is asked as well.
+    poll_fn(|cx| {
+        if late.as_mut().poll(cx).is_ready() || Instant::now() >= until {
+            return Poll::Ready(Err(Error::Timeout(patience)));
+        }
+        request.as_mut().poll(cx).map_err(Error::from)
+    })
+    .await
 }
 
 fn kind_of(status: &Status) -> Kind {
@@ -153,6 +164,25 @@ mod tests {
     fn answer(code: u16, reason: &str) -> Error {
         let status = Status::failure("because", reason).with_code(code);
         Error::from(kube::Error::Api(status.boxed()))
+    }
+
+    #[tokio::test]
+    async fn a_request_that_could_leave_only_after_its_deadline_does_not() {
+        for (patience, leaves) in [(Duration::from_millis(1), false), (PATIENCE, true)] {
+            let left = std::cell::Cell::new(false);
+            let request = async {
+                // The whole process stands still, and then goes on with whatever is ready.
+                std::thread::sleep(Duration::from_millis(2));
+                tokio::task::yield_now().await;
+                left.set(true);
+                Ok(())
+            };
+            let answer = ask_for(patience, request).await;
+            let and = (left.get(), answer.is_ok());
+            assert_eq!(and, (leaves, leaves), "{patience:?}");
+        }
+        let answer = ask_for(Duration::ZERO, async { Ok(()) }).await;
+        assert!(matches!(answer, Err(Error::Timeout(_))), "nothing is begun");
     }
 
     #[test]

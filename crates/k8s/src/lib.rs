@@ -19,6 +19,7 @@ pub mod fleet;
 pub mod handshake;
 pub mod heal;
 pub mod host;
+mod in_time;
 pub mod kured;
 pub mod leader;
 pub mod lock;

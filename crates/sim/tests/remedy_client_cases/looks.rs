@@ -18,7 +18,7 @@ use super::world::{CAPI, HOST, Kind, NODE, OPENSHIFT, REQUEST, World, capi_spec}
 
 const NEED: &str = "host.metal3.io/external-remediation";
 
-async fn renew(world: &World, node: &NodeName, at: &str) {
+pub(super) async fn renew(world: &World, node: &NodeName, at: &str, lasts: u32) {
     let namespaces: Api<Namespace> = Api::all(world.people.clone());
     let namespace = json!({ "metadata": { "name": "kube-node-lease" } });
     // It may be there.
@@ -29,7 +29,7 @@ async fn renew(world: &World, node: &NodeName, at: &str) {
         )
         .await;
     let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": { "name": node.as_str() }, "spec": { "renewTime": at } });
+        "metadata": { "name": node.as_str() }, "spec": { "renewTime": at, "leaseDurationSeconds": lasts } });
     let leases: Api<Lease> = Api::namespaced(world.people.clone(), "kube-node-lease");
     let params = PatchParams::apply("kubelet").force();
     leases
@@ -59,11 +59,12 @@ pub async fn signs_of_life_are_those_of_the_node_and_of_its_lease(world: &World)
     assert_eq!(posted.node_uid.as_ref(), Some(&node.uid));
     assert_eq!(posted.posted, Some("2026-01-01T00:00:01Z".parse().unwrap()));
     assert_eq!(posted.renewed, None);
-    renew(world, &name, "2026-01-01T00:00:02.000003Z").await;
+    renew(world, &name, "2026-01-01T00:00:02.000003Z", 120).await;
     let renewed = client.beat(&name).await.unwrap();
     let at = "2026-01-01T00:00:02.000003Z".parse().unwrap();
     assert_eq!(renewed.renewed, Some(at));
-    renew(world, &name, "2026-01-01T00:00:12.000003Z").await;
+    assert_eq!(renewed.silence(), Duration::from_secs(75));
+    renew(world, &name, "2026-01-01T00:00:12.000003Z", 120).await;
     assert_ne!(client.beat(&name).await.unwrap(), renewed);
 }
 
@@ -98,7 +99,7 @@ pub async fn everything_that_a_release_rests_on_is_read_afresh(world: &World) {
     let metadata = json!({ "labels": labels, "annotations": { NEED: "", "note": "x" } });
     let more = json!({ "metadata": metadata, "spec": { "unschedulable": true } });
     let node = world.node("n", more).await;
-    renew(world, &node.name, "2026-01-01T00:00:02.000003Z").await;
+    renew(world, &node.name, "2026-01-01T00:00:02.000003Z", 120).await;
     let marked = Subject::Node(node.name.clone());
     let key = KeyOwner::Node(node.uid.clone());
     let of_node = case(marked, key, &host, &node.name);

@@ -47,6 +47,9 @@ macro_rules! every_case {
             no_write_is_done_on_what_has_changed_since_or_was_made_anew
             a_node_that_is_cleared_is_deleted_and_no_other_of_its_name
             nothing_is_sent_once_the_clearance_is_over
+            a_node_that_gave_a_sign_of_life_since_it_was_cleared_is_not_released
+            a_deletion_that_comes_late_does_nothing_to_a_node_that_has_lived_since
+            a_node_that_its_controllers_write_to_meanwhile_is_deleted_all_the_same
             a_node_that_others_keep_is_said_to_be_kept
             a_node_that_is_cleared_is_tainted_once_and_taints_of_others_stay
             signs_of_life_are_those_of_the_node_and_of_its_lease

@@ -1,6 +1,7 @@
 //! The release of a Node's workloads, on a clearance that was decided.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dogwatch_core::Now;
@@ -12,10 +13,12 @@ use dogwatch_core::remedy::{
     self, Action, Around, Beats, Case, Config, KeyOwner, Known, PowerSeen, Record, Release,
     RemedyLease, Stamp, Step, StrategyType, Subject,
 };
-use dogwatch_k8s::remedy::{Released, WriteError};
+use dogwatch_k8s::remedy::{Released, RemedyClient, WriteError};
 use kube::ResourceExt as _;
+use kube::client::Body;
 use serde_json::{Value, json};
 
+use super::looks::renew;
 use super::world::{HOST, NODE, World, annotation};
 
 const NEED: &str = "host.metal3.io/external-remediation";
@@ -112,7 +115,10 @@ fn power(case: &Case) -> PowerSeen {
     }
 }
 
-/// The clearance for this Node, made at second 4 of reads of second 3.
+/// When everything is read afresh. The BMC tells no UUID: the Node has been silent for long enough by then.
+const READ: u64 = 30;
+
+/// The clearance for this Node, made a second after these reads.
 async fn cleared(world: &World, node: &NodeName) -> Release {
     let client = world.client();
     for _ in 0..3 {
@@ -120,12 +126,27 @@ async fn cleared(world: &World, node: &NodeName) -> Release {
         let beat = client.beat(node).await.unwrap();
         let known = Known {
             power: Some(power(&case)),
-            beats: Some(Beats::new(Duration::from_secs(2), beat)),
-            fresh: Some(client.fresh(&case, Duration::from_secs(3)).await.unwrap()),
+            beats: Some(Beats::new(
+                Duration::from_secs(1),
+                Duration::from_secs(2),
+                beat,
+            )),
+            fresh: Some(
+                client
+                    .fresh(&case, Duration::from_secs(READ))
+                    .await
+                    .unwrap(),
+            ),
             ..Known::default()
         };
         let config = Config::default();
-        let decision = remedy::decide(&case, &known, &Around::default(), &config, seconds(4));
+        let decision = remedy::decide(
+            &case,
+            &known,
+            &Around::default(),
+            &config,
+            seconds(READ + 1),
+        );
         match decision.actions.first() {
             Some(Action::Release(release)) => return release.clone(),
             Some(Action::KeepBackup { host, backup }) => {
@@ -139,7 +160,7 @@ async fn cleared(world: &World, node: &NodeName) -> Release {
 
 /// It lasts, by this clock.
 fn in_time() -> Duration {
-    Duration::from_secs(4)
+    Duration::from_secs(READ + 1)
 }
 
 pub async fn a_node_that_is_cleared_is_deleted_and_no_other_of_its_name(world: &World) {
@@ -178,7 +199,7 @@ pub async fn a_node_that_is_cleared_is_deleted_and_no_other_of_its_name(world: &
 pub async fn nothing_is_sent_once_the_clearance_is_over(world: &World) {
     let node = marked(world, json!({})).await;
     let release = cleared(world, &node.name).await;
-    let late = || Duration::from_secs(3) + Config::RELEASE_WITHIN;
+    let late = || Duration::from_secs(READ) + Config::RELEASE_WITHIN;
     let client = world.client();
     for how in [StrategyType::DeleteNode, StrategyType::OutOfServiceTaint] {
         let release = Release {
@@ -250,4 +271,88 @@ pub async fn a_node_that_is_cleared_is_tainted_once_and_taints_of_others_stay(wo
     let object = world.object(NODE, lifted.name.as_str()).await;
     assert_eq!(object.uid().unwrap(), node.uid);
     assert_eq!(taints(object).len(), 2);
+}
+
+/// Posts the Node's state, as a kubelet does.
+async fn posts(world: &World, name: &str, second: i64) {
+    let at = jiff::Timestamp::from_second(second).unwrap();
+    let ready = json!({ "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
+        "lastHeartbeatTime": at.to_string(), "lastTransitionTime": "2026-01-01T00:00:00Z" });
+    let status = json!({ "conditions": [ready] });
+    world.change_status(NODE, name, &status).await;
+}
+
+pub async fn a_node_that_gave_a_sign_of_life_since_it_was_cleared_is_not_released(world: &World) {
+    let node = marked(world, json!({})).await;
+    let name = node.name.as_str();
+    let release = cleared(world, &node.name).await;
+    renew(world, &node.name, "2026-01-01T00:00:01.000000Z", 40).await;
+    is_left_alone(world, &release).await;
+    let release = cleared(world, &node.name).await;
+    posts(world, name, 1_800_000_000).await;
+    is_left_alone(world, &release).await;
+}
+
+async fn is_left_alone(world: &World, release: &Release) {
+    for how in [StrategyType::DeleteNode, StrategyType::OutOfServiceTaint] {
+        let release = Release {
+            how,
+            ..release.clone()
+        };
+        let answer = world.client().release(&release, in_time).await;
+        assert!(matches!(answer, Err(WriteError::Changed(_))), "{answer:?}");
+        let there = world.node_now(release.cleared.node().as_str()).await;
+        assert!(!there.out_of_service);
+    }
+}
+
+/// A client between which and the API server this happens before the first deletion that it sends.
+fn late<F: Future<Output = ()> + Send + 'static>(
+    client: kube::Client,
+    happens: impl FnOnce() -> F + Send + 'static,
+) -> (kube::Client, Arc<AtomicUsize>) {
+    let deletions = Arc::new(AtomicUsize::new(0));
+    let happens = Arc::new(Mutex::new(Some(happens)));
+    let count = Arc::clone(&deletions);
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let is_deletion = request.method() == http::Method::DELETE;
+        count.fetch_add(usize::from(is_deletion), Ordering::Relaxed);
+        let happens = is_deletion
+            .then(|| happens.lock().unwrap().take())
+            .flatten();
+        let client = client.clone();
+        async move {
+            if let Some(happens) = happens {
+                happens().await;
+            }
+            client.send(request).await
+        }
+    });
+    (kube::Client::new(service, "default"), deletions)
+}
+
+pub async fn a_deletion_that_comes_late_does_nothing_to_a_node_that_has_lived_since(world: &World) {
+    let node = marked(world, json!({})).await;
+    let release = cleared(world, &node.name).await;
+    let (people, name) = (world.clone(), node.name.to_string());
+    let lives = move || async move { posts(&people, &name, 1_800_000_000).await };
+    let (client, deletions) = late(world.controller.clone(), lives);
+    let answer = RemedyClient::new(client).release(&release, in_time).await;
+    assert!(matches!(answer, Err(WriteError::Changed(_))), "{answer:?}");
+    assert_eq!(deletions.load(Ordering::Relaxed), 1);
+    assert!(world.has_node(&node.name).await);
+}
+
+pub async fn a_node_that_its_controllers_write_to_meanwhile_is_deleted_all_the_same(world: &World) {
+    let node = marked(world, json!({})).await;
+    let release = cleared(world, &node.name).await;
+    let (people, name) = (world.clone(), node.name.to_string());
+    let writes = move || async move {
+        people.annotate(NODE, &name, json!({ "x": "y" })).await;
+    };
+    let (client, deletions) = late(world.controller.clone(), writes);
+    let answer = RemedyClient::new(client).release(&release, in_time).await;
+    assert_eq!(answer.unwrap(), Released::Gone);
+    assert_eq!(deletions.load(Ordering::Relaxed), 2);
+    assert!(!world.has_node(&node.name).await);
 }

@@ -26,6 +26,7 @@ pub use crate::support::objects::{
 };
 
 /// One server, and one namespace in it.
+#[derive(Clone)]
 pub struct World {
     /// Whoever may do everything.
     pub people: Client,

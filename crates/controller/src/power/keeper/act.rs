@@ -39,7 +39,7 @@ impl Keeper {
         let commanded = action.and_then(|action| self.commanded(action));
         self.hold_place(commanded.as_ref().map(|intention| intention.level));
         match action {
-            Some(Action::Send(intention)) => self.send(intention, now),
+            Some(Action::Send(intention)) => self.send(intention),
             Some(Action::WriteStatus(write)) => self.write(write, commanded, decision, now),
             Some(Action::RemoveAnnotations(names)) => self.remove(names, decision, now),
             None => self.tell(decision, now),
@@ -89,7 +89,8 @@ impl Keeper {
     }
 
     /// Sends what stands on the host, at once on the answer that it does, while the lead outlasts it.
-    fn send(&mut self, intention: &Intention, now: Now) {
+    fn send(&mut self, intention: &Intention) {
+        let now = self.services.clock.now();
         let Some(within) = self.command_within(now) else {
             return;
         };
@@ -112,8 +113,9 @@ impl Keeper {
         self.under_way.command = true;
         let services = self.services.clone();
         let (id, command) = (intention.id.clone(), intention.command);
+        let until = now.mono + within;
         let job = async move {
-            let how = call::send(&services, place, level, command, within).await;
+            let how = call::send(&services, place, level, command, until).await;
             Done::Commanded { id, how }
         };
         self.jobs.push(job.boxed());

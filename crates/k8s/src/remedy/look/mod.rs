@@ -2,3 +2,5 @@
 
 mod fresh;
 mod leftovers;
+
+pub(super) use fresh::beat;

@@ -11,14 +11,20 @@ use kube::ResourceExt as _;
 use kube::api::Patch;
 use kube::core::Status;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::node::{GET, PATCH, is_ours, our_taint, seen, taints};
 use super::{Right, WriteError};
 use crate::error::{Error, Kind, ask_for};
+use crate::in_time::Until;
 use crate::node::OUT_OF_SERVICE;
 use crate::remedy::client::{RemedyClient, params, precondition};
+use crate::remedy::look::beat;
 
 const DELETE: Right = Right::new("delete", "nodes");
+
+/// How often a Node is looked at once more because it was written in between.
+const TRIES: u32 = 5;
 
 /// How a release ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,32 +59,73 @@ impl RemedyClient {
         }
     }
 
-    /// With the UID as precondition, and not the resourceVersion. A Node's own sign of life is its Lease,
-    /// which does not touch the Node: the version would not notice it, while every controller that writes
-    /// to a silent Node (conditions, taints, addresses) would put the release off, for ever if it writes
-    /// often. Whether the Node has moved was compared by the reads that the permission rests on.
+    /// With UID and resourceVersion of one last look, which finds the Node as silent as it was cleared: so a
+    /// deletion that is late, held up by the network or by a process that was stopped, does nothing to a Node
+    /// that has said anything since. The Node's controllers may write to it as well: then it is looked at again.
     async fn delete_node(
         &self,
         cleared: &Cleared,
         now: &(impl Fn() -> Duration + Sync),
     ) -> Result<Released, WriteError> {
+        let about = format!("node {}", cleared.node());
+        for _ in 0..TRIES {
+            let Some(node) = self.still_silent(cleared, now).await? else {
+                return Ok(Released::Gone);
+            };
+            let version = node.resource_version().unwrap_or_default();
+            if let Some(released) = self.delete_version(cleared, &version, now).await? {
+                return Ok(released);
+            }
+        }
+        Err(WriteError::Changed(about))
+    }
+
+    /// The Node, if it is there: the one that was cleared, and it has given no sign of life since.
+    async fn still_silent(
+        &self,
+        cleared: &Cleared,
+        now: &(impl Fn() -> Duration + Sync),
+    ) -> Result<Option<Node>, WriteError> {
+        let (name, nodes, leases) = (cleared.node().as_str(), self.nodes(), self.node_leases());
+        let both = async { futures::try_join!(nodes.get_opt(name), leases.get_opt(name)) };
+        let read = ask_for(left(cleared, now)?, both).await;
+        let (node, lease) = read.map_err(|error| GET.refused(&format!("node {name}"), error))?;
+        let Some(node) = node else {
+            return Ok(None);
+        };
+        if beat(lease.as_ref(), Some(&node)) != *cleared.beat() {
+            return Err(WriteError::Changed(format!("node {name}")));
+        }
+        Ok(Some(node))
+    }
+
+    /// `None`: it is another version by now.
+    async fn delete_version(
+        &self,
+        cleared: &Cleared,
+        version: &str,
+        now: &(impl Fn() -> Duration + Sync),
+    ) -> Result<Option<Released>, WriteError> {
         let name = cleared.node().as_str();
         let about = format!("node {name}");
+        let preconditions = json!({ "uid": cleared.node_uid(), "resourceVersion": version });
+        let body = json!({ "preconditions": preconditions }).to_string();
         let left = left(cleared, now)?;
-        let body = json!({ "preconditions": { "uid": cleared.node_uid() } }).to_string();
+        let until = Until(Instant::now() + left);
         // The API server gives up by itself when the permission ends: what waits there for long enough
         // to outlive it is not done later.
         let path = format!("/api/v1/nodes/{name}?timeout={}ms", left.as_millis());
         let request = Request::delete(path).header("content-type", "application/json");
-        let request = request.body(body.into_bytes());
+        let request = request.extension(until).body(body.into_bytes());
         let request = request.map_err(|error| Error::from(kube::Error::HttpError(error)))?;
         let answer = ask_for(left, self.client.request_status::<Node>(request)).await;
         match answer {
             Ok(answer) => answer.either(
-                |node| kept(&node).map_or(Ok(Released::Gone), Err),
-                |_: Status| Ok(Released::Gone),
+                |node| kept(&node).map_or(Ok(Some(Released::Gone)), Err),
+                |_: Status| Ok(Some(Released::Gone)),
             ),
-            Err(error) if error.kind() == Kind::NotFound => Ok(Released::Gone),
+            Err(error) if error.kind() == Kind::NotFound => Ok(Some(Released::Gone)),
+            Err(error) if error.kind() == Kind::Conflict => Ok(None),
             Err(error) => Err(DELETE.refused(&about, error)),
         }
     }
@@ -94,11 +141,8 @@ impl RemedyClient {
         let name = cleared.node().as_str();
         let about = format!("node {name}");
         let nodes = self.nodes();
-        let node = ask_for(left(cleared, now)?, nodes.get(name)).await;
-        let node = node.map_err(|error| GET.refused(&about, error))?;
-        if node.uid().as_deref() != Some(cleared.node_uid()) {
-            return Err(WriteError::Changed(about));
-        }
+        let node = self.still_silent(cleared, now).await?;
+        let node = node.ok_or_else(|| WriteError::Changed(about.clone()))?;
         let mut all = taints(&node).to_vec();
         let ours = our_taint(tainted_at);
         let is_it = |there: &k8s_openapi::api::core::v1::Taint| {
