@@ -112,7 +112,7 @@ impl Fleet {
                 .filter(|node| self.group(node) == *group)
                 .map(row)
                 .collect(),
-            held: held.collect(),
+            held: held.chain(self.remedies.iter().cloned()).collect(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::condition::Condition;
-use crate::lock::{self, HolderId, LeaseSeen, Waiter};
+use crate::lock::{self, HeldSeen, HolderId, LeaseSeen, Waiter};
 use crate::name::{GroupName, NodeName};
 use crate::policy::{self, Policies, Rule};
 use crate::reboot::{Config, NodeSeen, Phase};
@@ -26,6 +26,8 @@ pub struct Fleet {
     pub policies: Policies,
     /// All Leases of Dogwatch's in its namespace that are a group's slot.
     pub leases: Vec<LeaseRow>,
+    /// The Leases that remediations hold: their nodes are out, whatever else is seen of them.
+    pub remedies: Vec<HeldSeen>,
     /// The first of those who wait at a lock API, by group.
     pub hosts: Vec<(GroupName, Waiter)>,
 }

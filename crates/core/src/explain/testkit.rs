@@ -38,6 +38,7 @@ pub(crate) fn node(name: &str) -> NodeSeen {
         out_of_service: false,
         fenced: false,
         system_uuid: None,
+        provider_id: None,
         waiting_label: false,
         record: Parsed::Absent,
         request: Parsed::Absent,
@@ -136,6 +137,7 @@ pub(crate) fn fleet(nodes: Vec<NodeSeen>, leases: Vec<LeaseRow>) -> Fleet {
     Fleet {
         nodes,
         leases,
+        remedies: Vec::new(),
         hosts: Vec::new(),
         policies: crate::policy::Policies::Known(Vec::new()),
     }

@@ -2,7 +2,8 @@
 
 use super::testkit::*;
 use super::*;
-use crate::lock::HolderId;
+use crate::lock::{HeldSeen, HolderId};
+use crate::name::NodeName;
 use crate::reboot::{LastReboot, NodeSeen, Outcome, Parsed, Phase, Request, Trigger};
 
 pub(super) fn text(explanation: &Explanation) -> Vec<String> {
@@ -49,6 +50,28 @@ fn a_waiting_node_is_explained_down_to_what_holds_its_holder_up() {
             "to stop it (what asked for it then counts as served): dogwatch abort n3",
         ]
     );
+}
+
+#[test]
+fn a_node_that_a_remediation_holds_is_out_in_the_words_as_in_the_count() {
+    let fenced = NodeName::new("n1").unwrap();
+    let remedy = HeldSeen {
+        lease: "dogwatch-remedy-n1".into(),
+        resource_version: "1".into(),
+        slot: None,
+        holder: HolderId::new("remedy").unwrap(),
+        node: Some(fenced),
+        max: None,
+        fences_control_plane: false,
+    };
+    let mut fleet = fleet(vec![node("n1"), waiting("n2", 10)], vec![free(0)]);
+    fleet.remedies = vec![remedy];
+    let budget = fleet.budget(&fleet.nodes[1]);
+    assert!(!budget.has_room(), "{budget:?}");
+    let says = "at most 1 of 2 in group default may be out (if --max-unavailable has its default); out now: n1 (holds dogwatch-remedy-n1)";
+    assert_eq!(budget.in_words(), says);
+    fleet.remedies.clear();
+    assert!(fleet.budget(&fleet.nodes[1]).has_room());
 }
 
 #[test]

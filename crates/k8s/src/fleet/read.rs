@@ -15,7 +15,7 @@ use super::FleetClient;
 use crate::Error;
 use crate::cluster::LeaseObject;
 use crate::error::ask;
-use crate::lock::{RemedyHeld, lease_seen, told_by_group};
+use crate::lock::{RemedyHeld, fenced_by, lease_seen, told_by_group};
 use crate::node::{get_node, node_seen};
 use crate::policy;
 
@@ -42,6 +42,7 @@ impl FleetClient {
                 .filter_map(|node| node_seen(node).ok())
                 .collect(),
             leases: leases.items.iter().filter_map(lease_row).collect(),
+            remedies: leases.items.iter().filter_map(fenced_by).collect(),
             hosts: leases.items.iter().flat_map(told_by_group).collect(),
         };
         Ok((fleet, remedies))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dogwatch_core::explain::{Fleet, LeaseRow};
-use dogwatch_core::lock::Waiter;
+use dogwatch_core::lock::{HeldSeen, Waiter};
 use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::policy::Policies;
 use dogwatch_core::reboot::NodeSeen;
@@ -16,7 +16,7 @@ use kube::ResourceExt as _;
 use super::FleetClient;
 use super::read::{RemedyLeases, lease_row, remedy_lease};
 use crate::Error;
-use crate::lock::told_by_group;
+use crate::lock::{fenced_by, told_by_group};
 use crate::node::node_seen;
 use crate::policy::{PoliciesSeen, watch_policies};
 use crate::watch::{Event, Full, Selection, watch};
@@ -35,6 +35,7 @@ pub struct FleetWatch {
 struct LeaseNews {
     row: Option<LeaseRow>,
     remedy: Option<(NodeName, RemedyLease)>,
+    fenced: Option<HeldSeen>,
     hosts: Vec<(GroupName, Waiter)>,
 }
 
@@ -67,6 +68,7 @@ impl FleetWatch {
                 Some(LeaseNews {
                     row: lease_row(lease),
                     remedy: remedy_lease(lease),
+                    fenced: fenced_by(lease),
                     hosts: told_by_group(lease),
                 })
             }),
@@ -89,6 +91,10 @@ impl FleetWatch {
             leases: leases
                 .values()
                 .filter_map(|news| news.row.clone())
+                .collect(),
+            remedies: leases
+                .values()
+                .filter_map(|news| news.fenced.clone())
                 .collect(),
             hosts: leases
                 .values()

@@ -220,6 +220,13 @@ pub(super) fn held(lease: &Lease, group: &GroupName) -> Option<HeldSeen> {
     })
 }
 
+/// The Lease of a remediation that is held, as a count of whatever group sees it.
+pub(crate) fn fenced_by(lease: &Lease) -> Option<HeldSeen> {
+    let name = lease.name_any();
+    let held = held(lease, &GroupName::default_group())?;
+    name.starts_with(lease_name::REMEDY_PREFIX).then_some(held)
+}
+
 /// The Node that a Lease without a readable record is held for, by its holder's name or, for a
 /// remediation's, its own.
 fn node_in_name(lease: &str, holder: &HolderId) -> Option<NodeName> {

@@ -33,6 +33,7 @@ use serde_json::json;
 use crate::error::{Error, Kind, ask};
 use crate::watch::{Event, Full, Selection, watch};
 
+pub(crate) use count::fenced_by;
 pub(crate) use lease::seen as lease_seen;
 
 pub use group::group_selector;
