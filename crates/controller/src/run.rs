@@ -167,8 +167,8 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), Run
 
 type Part = (&'static str, BoxFuture<'static, ()>);
 
-/// What acts only while this process leads.
-fn leading(
+/// What acts only while this process leads, each with its name. It ends when the context's stop is told.
+pub fn leading(
     context: &Context,
     parts: &BTreeSet<Component>,
     power: power::Settings,

@@ -117,7 +117,7 @@ fn every_scenario_says_which_promise_it_shows() {
     for script in scripts() {
         let text = std::fs::read_to_string(&script).unwrap();
         let first = text.lines().next().unwrap_or_default().to_owned();
-        let promises = ["S1", "S3", "S4", "S5", "S6", "S7", "L1"];
+        let promises = ["S1", "S2", "S3", "S4", "S5", "S6", "S7", "L1"];
         let named =
             first.starts_with('#') && promises.iter().any(|promise| first.contains(promise));
         assert!(named, "{} begins with {first:?}", script.display());

@@ -169,6 +169,7 @@ async fn look(connected: &Connected, node: &NodeName) -> Result<View, Failure> {
         .map_err(|error| connected.failed("list Nodes and Leases", &error))?;
     let on_node = connected.fleet.on_node(node).await;
     let coordinator = connected.fleet.coordinator(node).await;
+    let healer = connected.fleet.healer().await;
     Ok(View {
         node: node.clone(),
         fleet,
@@ -178,6 +179,7 @@ async fn look(connected: &Connected, node: &NodeName) -> Result<View, Failure> {
         coordinator: coordinator
             .map_err(|error| without("the node's coordinator", &error))
             .unwrap_or(CoordinatorSeen::Unknown),
+        healer: healer.map_err(|error| without("the healer", &error)).ok(),
     })
 }
 

@@ -91,7 +91,9 @@ impl Healer {
             self.heart
                 .sleeping(wake.map(|wake| wake.saturating_sub(now)));
             let again = now + LOOK_EVERY;
+            // In this order: what happens at one moment is taken in the same way each time.
             tokio::select! {
+                biased;
                 _ = cluster.next() => {}
                 Some(done) = self.jobs.next() => self.finished(done),
                 () = self.context.clock.wake_at(wake) => {}
@@ -104,6 +106,7 @@ impl Healer {
     async fn rest(&mut self, until: Duration) {
         loop {
             tokio::select! {
+                biased;
                 Some(done) = self.jobs.next() => self.finished(done),
                 () = self.context.clock.sleep_until(until) => return,
             }

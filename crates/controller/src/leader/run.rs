@@ -128,7 +128,9 @@ impl Election {
     /// Waits for whatever comes first. Losing the future loses nothing.
     async fn event(&mut self, wake: Duration) -> Event {
         let call: OptionFuture<_> = self.call.as_mut().into();
+        // In this order: what happens at one moment is taken in the same way each time.
         tokio::select! {
+            biased;
             Some(answer) = call => {
                 self.call = None;
                 Event::Answered(answer)

@@ -40,6 +40,7 @@ pub fn explain(view: &View, now: Now) -> Option<Explanation> {
         let rule = view.fleet.rule(node);
         chain.add(Topic::Deadline, deadline(record, rule.policy, now));
     }
+    chain.healer();
     chain.conditions();
     chain.cordon();
     chain.last();

@@ -55,6 +55,8 @@ pub enum Topic {
     Boot,
     /// When the wait ends at the latest.
     Deadline,
+    /// What the healer decides about it, and when.
+    Healer,
     /// How the last reboot ended.
     Last,
     /// A condition that is `True` beside those.
@@ -114,6 +116,7 @@ impl Topic {
             Topic::Drain => "drain",
             Topic::Boot => "boot",
             Topic::Deadline => "deadline",
+            Topic::Healer => "healer",
             Topic::Last => "last",
             Topic::Condition => "condition",
             Topic::Cordon => "cordon",

@@ -8,6 +8,7 @@ use crate::name::{GroupName, NodeName};
 use crate::policy::{self, Policies, Rule};
 use crate::reboot::{Config, NodeSeen, Phase};
 
+use super::healer::HealerSeen;
 use super::pods::OnNode;
 
 /// The leading conditions, the one that says most first. Names of KEP-5683.
@@ -71,6 +72,8 @@ pub struct View {
     pub on_node: Option<OnNode>,
     /// The node's coordinator.
     pub coordinator: CoordinatorSeen,
+    /// Who heals; `None`: it could not be, or need not be, looked at.
+    pub healer: Option<HealerSeen>,
 }
 
 /// What the API shows of the coordinator that should run on the node.

@@ -16,6 +16,7 @@ mod controller;
 mod deadline;
 mod explanation;
 mod fleet;
+mod healer;
 mod host;
 mod locks;
 mod pods;
@@ -36,6 +37,7 @@ pub use controller::ControllerSeen;
 pub use deadline::{DRAIN_TIMEOUT, GATE_TIMEOUT, REBOOT_TIMEOUT};
 pub use explanation::{Explanation, Line, Topic};
 pub use fleet::{CoordinatorSeen, Fleet, LeaseRow, View, said};
+pub use healer::HealerSeen;
 pub use host::{
     Asked, HostExplanation, HostRow, HostView, POWER_AS_WANTED, POWER_CONTROL_READY, Wanted, asked,
     explain_host, host_condition, host_row, host_rows, next_step, place, wanted,

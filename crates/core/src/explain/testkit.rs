@@ -149,5 +149,6 @@ pub(crate) fn view(name: &str, fleet: Fleet) -> View {
         fleet,
         on_node: None,
         coordinator: CoordinatorSeen::Unknown,
+        healer: None,
     }
 }

@@ -3,6 +3,8 @@
 //! It is told of everything in the order in which it is learnt, its own writes included: those are
 //! no sign of anybody else.
 
+mod told;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -14,6 +16,8 @@ use crate::condition::Condition;
 use crate::lock::{HolderId, LeaseSeen};
 use crate::name::{BootId, NodeName, RunId};
 use crate::reboot::{LastReboot, NodeSeen, Parsed, Phase, Record};
+
+pub(crate) use told::last_sign;
 
 /// What one leader has watched. The next one begins with an empty one.
 #[derive(Debug, Clone, PartialEq, Default)]

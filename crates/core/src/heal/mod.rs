@@ -21,6 +21,7 @@
 mod api;
 mod case;
 mod escalate;
+mod foresee;
 mod instead;
 mod lease;
 mod memory;
@@ -33,7 +34,9 @@ mod tests;
 use std::time::Duration;
 
 pub use case::{Action, Case, Look, Subject};
+pub use foresee::{Step, foresee};
 pub use memory::Memory;
+pub(crate) use memory::last_sign;
 pub use seen::{
     ApiRead, Escalated, GatesSeen, HostRef, HostsSeen, Looked, NodeRead, PresenceSeen, Seen,
     concerns,

@@ -12,6 +12,7 @@
 
 mod abort;
 mod check;
+mod healer;
 mod hosts;
 mod names;
 mod on_node;

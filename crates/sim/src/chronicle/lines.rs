@@ -1,5 +1,6 @@
 //! A change, in a line that a person reads.
 
+use dogwatch_api::lease::process_of;
 use dogwatch_core::reboot::{Phase, Record};
 use serde_json::Value;
 
@@ -139,10 +140,12 @@ fn first_line(reason: &str) -> &str {
 }
 
 fn cordon(before: &NodeView, after: &NodeView) -> Option<String> {
-    let by = if before.record == after.record {
-        " by somebody else"
-    } else {
+    let by = if before.record != after.record {
         ""
+    } else if before.api_lock != after.api_lock {
+        " for the lock API"
+    } else {
+        " by somebody else"
     };
     match (before.cordoned, after.cordoned) {
         (false, true) => Some(format!("cordoned{by}")),
@@ -174,6 +177,9 @@ fn troubles(before: &NodeView, after: &NodeView) -> Vec<String> {
 }
 
 fn lease(change: &Change) -> Vec<Entry> {
+    if let Some(process) = process_of(&change.name) {
+        return presence(process, change);
+    }
     let about = match change.name.as_str() {
         LEAD => "lead".to_owned(),
         name => format!("lock {}", name.trim_start_matches("dogwatch-")),
@@ -190,6 +196,16 @@ fn lease(change: &Change) -> Vec<Entry> {
         )],
         (Some(_) | None, Some(_)) | (None, None) => Vec::new(),
     }
+}
+
+/// A replica of the lock API came, or went.
+fn presence(process: &str, change: &Change) -> Vec<Entry> {
+    let what = match (&change.before, &change.after) {
+        (None, Some(_)) => "serves the lock API",
+        (_, None) => "serves the lock API no more",
+        (Some(_), Some(_)) => return Vec::new(),
+    };
+    vec![Entry::line(process, what)]
 }
 
 fn called(lease: &Value) -> String {

@@ -16,7 +16,7 @@ mod volume;
 mod yard;
 
 pub use admin::Refused;
-pub use controller::Controller;
+pub use controller::{Controller, Replica, Way};
 pub use readings::{Readings, Said};
 pub use truth::{PowerOn, power_ons};
 pub use volume::{Volume, Writes};

@@ -8,7 +8,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::command::{Deed, PrometheusChange, Trouble, Wish};
-use super::stage::{DEFINITIONS, Host, POLICIES, Stage, coordinator_user};
+use super::stage::{DEFINITIONS, Host, POLICIES, Stage};
 use crate::seed::Seed;
 use crate::world::annotation::STOPS_AFTER;
 use crate::world::cluster::Budget;
@@ -29,7 +29,7 @@ pub fn trouble(stage: &Stage, trouble: &Trouble) -> Result<Option<LetIn>, String
             time,
             coordinator_only,
         } => {
-            host(stage, node)?;
+            stage.knows(node)?;
             return Ok(Some(apart(
                 stage,
                 stage.users_of(node, *coordinator_only),
@@ -43,9 +43,13 @@ pub fn trouble(stage: &Stage, trouble: &Trouble) -> Result<Option<LetIn>, String
             }
         }
         Trouble::Compact => stage.server.compact(),
-        Trouble::CutWatches(node) => stage.server.cut_watches(Some(&coordinator_user(node))),
+        Trouble::CutWatches(name) => {
+            for user in stage.users_of(name, true) {
+                stage.server.cut_watches(Some(&user));
+            }
+        }
         Trouble::Fault(rule) => {
-            host(stage, &rule.node)?;
+            stage.knows(&rule.node)?;
             stage.faults.add(rule.clone());
         }
     }
@@ -68,6 +72,21 @@ fn host<'a>(stage: &'a Stage, node: &str) -> Result<&'a Host, String> {
 
 /// Something happens on a machine.
 pub fn on_host(stage: &Stage, node: &str, deed: &Deed) -> Result<(), String> {
+    if let Ok(controller) = stage.controller(node) {
+        match deed {
+            Deed::Kill => controller.kill(),
+            Deed::Hold => controller.hold(),
+            Deed::Resume => controller.start_again(),
+            Deed::Touch { .. }
+            | Deed::Remove { .. }
+            | Deed::Break { .. }
+            | Deed::PowerOff
+            | Deed::PowerOn
+            | Deed::Clock(_)
+            | Deed::RebootCommand(_) => return Err(format!("{node} is a controller")),
+        }
+        return Ok(());
+    }
     let coordinator = &host(stage, node)?.coordinator;
     let kubelet = stage.cluster.kubelet(node).ok_or("there is no machine")?;
     match deed {
@@ -120,6 +139,10 @@ pub fn person(stage: &Stage, wish: &Wish) -> Result<(), String> {
             let name = dogwatch_api::annotation::REBOOT_REQUESTED;
             let patch = json!({ "metadata": { "annotations": { name: request.to_string() } } });
             stage.person(Method::PATCH, &node_path(node), &patch)
+        }
+        Wish::PatchHost { host, patch } => {
+            let yard = &stage.metal()?.yard;
+            return yard.change(host, patch).map_err(|error| error.to_string());
         }
         Wish::DeleteNode(node) => stage.person(Method::DELETE, &node_path(node), &Value::Null),
         Wish::Budget { name, budget } => {

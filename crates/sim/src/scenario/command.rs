@@ -7,7 +7,9 @@ use dogwatch_core::reboot::Config;
 use jiff::{Timestamp, Zoned};
 
 use super::condition::Condition;
+use super::controllers::ControllerDeed;
 use super::faults::Rule;
+use super::metal::{HostSetup, MetalDeed};
 use crate::host::{Alert, RebootCommand};
 use crate::seed::Seed;
 use crate::world::ClusterSpec;
@@ -28,6 +30,8 @@ pub struct Setup {
     pub policies: Vec<(String, serde_json::Value)>,
     /// Labels of nodes from the start.
     pub labels: Vec<(String, BTreeMap<String, String>)>,
+    /// Bare-metal hosts from the start.
+    pub hosts: Vec<HostSetup>,
 }
 
 impl Default for Setup {
@@ -39,6 +43,7 @@ impl Default for Setup {
             policies_installed: false,
             policies: Vec::new(),
             labels: Vec::new(),
+            hosts: Vec::new(),
         }
     }
 }
@@ -68,6 +73,10 @@ pub enum Command {
     Person(Wish),
     /// Something goes wrong, or ends to.
     Trouble(Trouble),
+    /// Something happens to a controller, or a host calls one.
+    Controller(ControllerDeed),
+    /// Something happens to a bare-metal host.
+    Metal(MetalDeed),
     /// Prometheus says something else.
     Prometheus(PrometheusChange),
     /// Once this is so, that is done.
@@ -87,9 +96,9 @@ pub enum Command {
     Run(Duration),
     /// Time passes until this moment.
     RunUntil(Timestamp),
-    /// Explains a node.
+    /// Explains a node, or `host/NAME`.
     Explain(String),
-    /// The explanation of a node must say this.
+    /// The explanation of a node or host must say this.
     Explained {
         /// Of which.
         node: String,
@@ -157,6 +166,13 @@ pub enum Wish {
         /// Not before so long from now.
         not_before: Option<Duration>,
     },
+    /// Changes a BareMetalHost.
+    PatchHost {
+        /// Which.
+        host: String,
+        /// A JSON merge patch.
+        patch: serde_json::Value,
+    },
     /// Deletes a Node.
     DeleteNode(String),
     /// Changes a budget.
@@ -213,9 +229,9 @@ pub enum PrometheusChange {
 /// What goes wrong.
 #[derive(Debug, Clone)]
 pub enum Trouble {
-    /// The node's coordinator and kubelet are cut off.
+    /// The node's coordinator and kubelet are cut off, or a controller is.
     Partition {
-        /// Which node.
+        /// Which.
         node: String,
         /// For how long.
         time: Duration,
@@ -228,7 +244,7 @@ pub enum Trouble {
     LetIn(Vec<String>),
     /// The API server forgets its history.
     Compact,
-    /// A node's watches break off.
+    /// The watches of a node's coordinator, or of a controller, break off.
     CutWatches(String),
     /// Something goes wrong with calls.
     Fault(Rule),

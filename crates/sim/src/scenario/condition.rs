@@ -1,9 +1,13 @@
 //! What can be waited for and expected: read from what stands on the cluster.
 
+use dogwatch_api::annotation;
+use dogwatch_api::lease::process_of;
+use dogwatch_core::power::REBOOT;
 use dogwatch_core::reboot::Phase;
 
+use super::caller::WORDS;
 use super::stage::Stage;
-use crate::chronicle::{Kind, NodeView, PodView, holder_of};
+use crate::chronicle::{Kind, LEAD, NodeView, PodView, holder_of, host_of};
 
 /// Something that is so or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +28,20 @@ pub enum Condition {
     Says(String, String),
     /// One of the node's conditions is `True`, or not.
     Shows(String, String, bool),
-    /// The lock is held by this node; `None`: by nobody.
+    /// The lock is held by this node, or `api/HOST`, `fleetlock/GROUP/ID`; `None`: by nobody.
     Lock(String, Option<String>),
+    /// This controller leads; `None`: nobody does.
+    Leads(Option<String>),
+    /// A host that called the lock was told this word; `None`: nothing yet.
+    Answered(String, Option<&'static str>),
+    /// So many Nodes of this name were made until now, the first included.
+    Made(String, usize),
+    /// The host's machine has power, or not, whatever its BMC says.
+    Powered(String, bool),
+    /// The host is proved off, or not.
+    ProvedOff(String, bool),
+    /// The host's machine lost its power so many times.
+    PowerOffs(String, usize),
     /// So many pods of this application are ready.
     Pods(String, usize),
     /// So many pods that a drain would evict are on this node.
@@ -36,9 +52,11 @@ pub enum Condition {
     Clean,
 }
 
-const FORMS: &str = "NODE phase=waiting|draining|rebooting|returning|none, NODE boots=N, NODE commands=N, NODE pods=N, \
+/// Every form that a condition can have.
+pub(super) const FORMS: &str = "NODE phase=waiting|draining|rebooting|returning|none, NODE boots=N, NODE commands=N, NODE pods=N, \
      NODE cordoned, NODE uncordoned, NODE ready, NODE not-ready, NODE gone, NODE there, NODE says REASON, \
-     NODE shows CONDITION, NODE hides CONDITION, lock NAME free, lock NAME held by NODE, pods APP=N, most-out=N, clean";
+     NODE shows CONDITION, NODE hides CONDITION, NODE made=N, lock NAME free, lock NAME held by NODE|HOLDER, NAME leads, nobody leads, \
+     HOST answered WORD|nothing, host/NAME on|off|proved-off|not-proved-off|offs=N, pods APP=N, most-out=N, clean";
 
 /// Reads a condition.
 pub fn parse(words: &[String]) -> Result<Condition, String> {
@@ -56,6 +74,14 @@ pub fn parse(words: &[String]) -> Result<Condition, String> {
         ["lock", name, "held", "by", node] => {
             Some(Condition::Lock((*name).into(), Some((*node).into())))
         }
+        ["nobody", "leads"] => Some(Condition::Leads(None)),
+        [name, "leads"] => Some(Condition::Leads(Some((*name).into()))),
+        [client, "answered", "nothing"] => Some(Condition::Answered((*client).into(), None)),
+        [client, "answered", word] => {
+            let known = WORDS.into_iter().find(|known| known == word);
+            known.map(|word| Condition::Answered((*client).into(), Some(word)))
+        }
+        [host, state] if host.starts_with("host/") => of_host(&host["host/".len()..], state),
         [node, "says", reason] => Some(Condition::Says((*node).into(), (*reason).into())),
         [node, "shows", kind] => Some(Condition::Shows((*node).into(), (*kind).into(), true)),
         [node, "hides", kind] => Some(Condition::Shows((*node).into(), (*kind).into(), false)),
@@ -74,6 +100,7 @@ fn of_node(node: &str, state: &str) -> Option<Condition> {
                 Some(Condition::Phase(node, *phase))
             }
             "boots" => Some(Condition::Boots(node, number(value)?)),
+            "made" => Some(Condition::Made(node, number(value)?)),
             "commands" => Some(Condition::Commands(node, number(value)?)),
             "pods" => Some(Condition::PodsOn(node, number(value)?)),
             _ => None,
@@ -87,6 +114,17 @@ fn of_node(node: &str, state: &str) -> Option<Condition> {
         "there" => Condition::There(node, true),
         "gone" => Condition::There(node, false),
         _ => return None,
+    })
+}
+
+fn of_host(host: &str, state: &str) -> Option<Condition> {
+    let host = host.to_owned();
+    Some(match state {
+        "on" => Condition::Powered(host, true),
+        "off" => Condition::Powered(host, false),
+        "proved-off" => Condition::ProvedOff(host, true),
+        "not-proved-off" => Condition::ProvedOff(host, false),
+        other => Condition::PowerOffs(host, number(other.strip_prefix("offs=")?)?),
     })
 }
 
@@ -121,13 +159,16 @@ impl Condition {
             Condition::Shows(name, kind, shown) => {
                 node(name).is_some_and(|node| node.condition(kind).is_some() == *shown)
             }
-            Condition::Lock(name, holder) => stage.lock(name).is_some_and(|held| {
-                held.as_deref()
-                    == holder
-                        .as_ref()
-                        .map(|node| format!("node/{node}"))
-                        .as_deref()
-            }),
+            Condition::Lock(name, holder) => {
+                let holder = holder.as_ref().map(|holder| full_holder(holder));
+                stage.lock(name) == Some(holder)
+            }
+            Condition::Leads(name) => leader(stage) == *name,
+            Condition::Answered(client, word) => stage.answers.of(client) == *word,
+            Condition::Made(name, count) => stage.nodes_made(name) == *count,
+            Condition::Powered(host, powered) => is_powered(stage, host) == Some(*powered),
+            Condition::ProvedOff(host, proved) => is_proved_off(stage, host) == Some(*proved),
+            Condition::PowerOffs(host, count) => power_offs(stage, host) == Some(*count),
             Condition::Pods(app, count) => stage.ready_pods(app) == *count,
             Condition::PodsOn(name, count) => pods_on(stage, name) == *count,
             Condition::MostOut(most) => stage.checks.groups().all(|(_, out)| out <= *most),
@@ -144,6 +185,19 @@ impl Condition {
             Condition::Pods(app, _) => format!("{} are ready", stage.ready_pods(app)),
             Condition::PodsOn(name, _) => format!("{} are there", pods_on(stage, name)),
             Condition::Lock(name, _) => format!("it is held by {:?}", stage.lock(name).flatten()),
+            Condition::Leads(_) => format!("{:?} leads", leader(stage)),
+            Condition::Answered(client, _) => {
+                format!("it was told {:?}", stage.answers.of(client))
+            }
+            Condition::Made(name, _) => format!("{} were made", stage.nodes_made(name)),
+            Condition::Powered(host, _)
+            | Condition::ProvedOff(host, _)
+            | Condition::PowerOffs(host, _) => format!(
+                "it has power: {:?}, is proved off: {:?}, lost its power {:?} times",
+                is_powered(stage, host),
+                is_proved_off(stage, host),
+                power_offs(stage, host)
+            ),
             Condition::Phase(name, _)
             | Condition::Cordoned(name, _)
             | Condition::Ready(name, _)
@@ -167,6 +221,37 @@ fn describe(stage: &Stage, name: &str) -> String {
         node.ready,
         node.conditions
     )
+}
+
+/// A node is meant where no kind is named.
+fn full_holder(holder: &str) -> String {
+    if holder.contains('/') {
+        holder.to_owned()
+    } else {
+        format!("node/{holder}")
+    }
+}
+
+/// The controller that leads, as the script names it.
+fn leader(stage: &Stage) -> Option<String> {
+    let holder = holder_of(stage.observer.get(Kind::Lease, LEAD)?)?;
+    let (name, _run) = holder.rsplit_once('-')?;
+    Some(name.to_owned())
+}
+
+fn is_powered(stage: &Stage, host: &str) -> Option<bool> {
+    let machine = stage.metal.as_ref()?.yard.machine(host)?;
+    Some(machine.state().is_powered())
+}
+
+fn is_proved_off(stage: &Stage, host: &str) -> Option<bool> {
+    let host = stage.bare_metal_host(host)?;
+    Some(host.status.power.off_confirmed_at.is_some())
+}
+
+fn power_offs(stage: &Stage, host: &str) -> Option<usize> {
+    let machine = stage.metal.as_ref()?.yard.machine(host)?;
+    Some(machine.log().power_offs())
 }
 
 fn pods_on(stage: &Stage, node: &str) -> usize {
@@ -201,8 +286,26 @@ fn left_over(stage: &Stage) -> Vec<String> {
                 .map(|kind| format!("{kind} on {name}")),
         );
         left.extend((!view.ready).then(|| format!("{name} is not Ready")));
+        left.extend(
+            view.api_lock
+                .then(|| format!("{name} is locked by the API")),
+        );
+        let fenced = !node["metadata"]["annotations"][annotation::FENCING].is_null();
+        left.extend(fenced.then(|| format!("{name} is marked as being fenced")));
     }
-    for (name, lease) in stage.observer.all(Kind::Lease) {
+    for host in stage
+        .observer
+        .all(Kind::Host)
+        .filter_map(|(_, host)| host_of(host))
+    {
+        let ours = |key: &&String| key.starts_with(REBOOT) || *key == annotation::NODE_BACKUP;
+        let keys = host.annotations.keys().filter(ours);
+        left.extend(keys.map(|key| format!("{key} on host {}", host.name.name)));
+    }
+    // Who leads goes on leading, and a replica of the lock API shows that it lives.
+    let stays = |name: &str| name == LEAD || process_of(name).is_some();
+    let leases = stage.observer.all(Kind::Lease);
+    for (name, lease) in leases.filter(|(name, _)| !stays(name)) {
         left.extend(holder_of(lease).map(|holder| format!("{name} is held by {holder}")));
     }
     left

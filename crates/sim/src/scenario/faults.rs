@@ -8,7 +8,6 @@ use super::minds::Minds;
 use super::stage::coordinator_user;
 use super::words::Words;
 use crate::api::{FaultEffect, RequestInfo};
-use crate::host::Coordinator;
 
 /// What goes wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +24,7 @@ pub enum Fault {
 /// The calls that something goes wrong with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Whose: a node's coordinator.
+    /// Whose: a node's coordinator, or a controller.
     pub node: String,
     /// The verb; `None`: any.
     pub verb: Option<String>,
@@ -55,7 +54,7 @@ impl Rule {
 
     fn matches(&self, request: &RequestInfo) -> bool {
         let verb = request.verb.map(crate::api::Verb::as_str);
-        request.user == coordinator_user(&self.node)
+        is_of(&request.user, &self.node)
             && self
                 .verb
                 .as_deref()
@@ -65,6 +64,13 @@ impl Rule {
                 .as_deref()
                 .is_none_or(|wanted| wanted == resource(request))
     }
+}
+
+/// Whether this user is a node's coordinator, or any run of a controller, of this name.
+fn is_of(user: &str, name: &str) -> bool {
+    let run = user.strip_prefix("controller/");
+    let of_controller = run.and_then(|run| run.rsplit_once('-'));
+    user == coordinator_user(name) || of_controller.is_some_and(|(of, _)| of == name)
 }
 
 fn resource(request: &RequestInfo) -> String {
@@ -116,7 +122,13 @@ pub struct FaultBox(Arc<Mutex<Inner>>);
 #[derive(Default)]
 struct Inner {
     rules: Vec<Rule>,
-    coordinators: BTreeMap<String, Arc<Coordinator>>,
+    processes: BTreeMap<String, Victim>,
+}
+
+/// Whom a rule can kill, as a person calls it, and how.
+struct Victim {
+    words: &'static str,
+    kill: Box<dyn Fn() + Send + Sync>,
 }
 
 impl FaultBox {
@@ -130,20 +142,22 @@ impl FaultBox {
         self.inner().rules.clear();
     }
 
-    /// Whom a rule can kill.
-    pub(super) fn know(&self, node: &str, coordinator: Arc<Coordinator>) {
-        self.inner()
-            .coordinators
-            .insert(node.to_owned(), coordinator);
+    /// A node's coordinator, or a controller, that a rule can kill.
+    pub(super) fn know(
+        &self,
+        name: &str,
+        words: &'static str,
+        kill: impl Fn() + Send + Sync + 'static,
+    ) {
+        let kill = Box::new(kill);
+        let victim = Victim { words, kill };
+        self.inner().processes.insert(name.to_owned(), victim);
     }
 
     /// What goes wrong with this request: at most one thing, by the oldest rule.
     pub(super) fn of(&self, request: &RequestInfo, minds: &Minds) -> Vec<FaultEffect> {
         let mut inner = self.inner();
-        let Inner {
-            rules,
-            coordinators,
-        } = &mut *inner;
+        let Inner { rules, processes } = &mut *inner;
         let mut effects = Vec::new();
         for rule in rules.iter_mut().filter(|rule| rule.matches(request)) {
             if rule.skip > 0 {
@@ -152,7 +166,7 @@ impl FaultBox {
             }
             if rule.times > 0 && effects.is_empty() {
                 rule.times -= 1;
-                effects.push(rule.take_effect(request, coordinators, minds));
+                effects.push(rule.take_effect(request, processes, minds));
             }
         }
         rules.retain(|rule| rule.times > 0);
@@ -168,7 +182,7 @@ impl Rule {
     fn take_effect(
         &self,
         request: &RequestInfo,
-        coordinators: &BTreeMap<String, Arc<Coordinator>>,
+        processes: &BTreeMap<String, Victim>,
         minds: &Minds,
     ) -> FaultEffect {
         let verb = request.verb.map_or("", crate::api::Verb::as_str);
@@ -180,12 +194,9 @@ impl Rule {
             }
             Fault::Kill { after } => {
                 let when = if *after { "after" } else { "before" };
-                minds.note(
-                    &self.node,
-                    format!("its coordinator is killed {when}: {call}"),
-                );
-                if let Some(coordinator) = coordinators.get(&self.node) {
-                    coordinator.kill();
+                if let Some(victim) = processes.get(&self.node) {
+                    minds.note(&self.node, format!("{} {when}: {call}", victim.words));
+                    (victim.kill)();
                 }
                 if *after {
                     FaultEffect::LoseAnswer

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::command::{Command, Deed, PrometheusChange, Trouble, Wish};
 use super::words::Words;
-use super::{faults, policy};
+use super::{controllers, faults, metal, policy};
 use crate::host::{Alert, RebootCommand};
 use crate::world::cluster::Budget;
 
@@ -30,6 +30,10 @@ pub(super) fn happening(name: &str, words: &mut Words) -> Result<Command, String
         | "budget" | "pod" | "policy" | "policies" | "abort" => {
             Ok(Command::Person(wish(name, words)?))
         }
+        name if controllers::NAMES.contains(&name) => {
+            Ok(Command::Controller(controllers::read(name, words)?))
+        }
+        name if metal::NAMES.contains(&name) => Ok(Command::Metal(metal::read(name, words)?)),
         "alert" | "prometheus" => Ok(Command::Prometheus(prometheus(name, words)?)),
         "run" if words.is_next("until") => {
             let time = words.next("the moment")?;
@@ -85,8 +89,10 @@ fn wish(name: &str, words: &mut Words) -> Result<Wish, String> {
         "label" => metadata("labels", words)?,
         "unannotate" => {
             let (node, name) = (words.next(NODE)?, words.next("the annotation")?);
-            let patch = json!({ "metadata": { "annotations": { name: null } } });
-            Wish::PatchNode { node, patch }
+            patch(
+                &node,
+                json!({ "metadata": { "annotations": { name: null } } }),
+            )
         }
         "delete" if words.is_next("pod") => Wish::DeletePod(words.next("the pod")?),
         "delete" if words.is_next("policy") => Wish::DeletePolicy(words.next("the policy")?),
@@ -184,10 +190,22 @@ fn metadata(field: &str, words: &mut Words) -> Result<Wish, String> {
     let node = words.next(NODE)?;
     let pair = words.rest().join(" ");
     let (name, value) = pair.split_once([' ', '=']).ok_or("a value is missing")?;
-    Ok(Wish::PatchNode {
-        node,
-        patch: json!({ "metadata": { field: { name: value } } }),
-    })
+    let metadata = json!({ "metadata": { field: { name: value } } });
+    Ok(patch(&node, metadata))
+}
+
+/// Of a Node, or of `host/NAME`.
+fn patch(object: &str, patch: serde_json::Value) -> Wish {
+    match object.strip_prefix("host/") {
+        Some(host) => Wish::PatchHost {
+            host: host.to_owned(),
+            patch,
+        },
+        None => Wish::PatchNode {
+            node: object.to_owned(),
+            patch,
+        },
+    }
 }
 
 fn kill(words: &mut Words) -> Result<Command, String> {

@@ -6,23 +6,27 @@
 //! **Promises:** the same script gives the same bytes; at the end of every script, and at every
 //! change on the way, the promises of [`crate::chronicle::Checks`] are checked, asked for or not.
 //!
-//! A script has one command a line; `#` begins a comment. `cluster`, `workload`, `config`, `node` and
-//! `policy` say what there is, `start` builds it, everything after that happens to it. A line that cannot be read
+//! A script has one command a line; `#` begins a comment. `cluster`, `workload`, `config`, `node`,
+//! `host` and `policy` say what there is, `start` builds it, everything after that happens to it. A line that cannot be read
 //! is refused with the forms that could have been meant. With `each NAME=VALUES…` as its first
 //! command a script is run once for every combination, `$NAME` standing for the value, and only the
 //! ends are told.
 
 mod act;
+mod caller;
 mod command;
 mod condition;
+mod controllers;
 mod each;
 mod explanation;
 mod faults;
 mod forms;
 mod happening;
+mod metal;
 mod minds;
 mod parse;
 mod policy;
+mod process;
 mod run;
 mod setup;
 mod stage;
@@ -31,7 +35,9 @@ mod words;
 
 pub use command::{Command, Deed, Line, PrometheusChange, Setup, Trouble, Wish};
 pub use condition::Condition;
+pub use controllers::ControllerDeed;
 pub use faults::{Fault, FaultBox, Rule};
+pub use metal::{HostSetup, MetalDeed};
 pub use minds::Minds;
 pub use parse::{BadLine, Script, parse};
 pub use run::{Failed, Outcome, run};

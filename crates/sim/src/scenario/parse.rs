@@ -42,7 +42,7 @@ pub fn parse(text: &str) -> Result<Script, BadLine> {
         let name = words.first().map(String::as_str).unwrap_or_default();
         match name {
             "start" => started = true,
-            "cluster" | "workload" | "config" | "node" if started => {
+            "cluster" | "workload" | "config" | "node" | "host" if started => {
                 return Err(bad(format!("{name:?} stands before start")));
             }
             name if !started && setup::NAMES.contains(&name) => {
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(error.number, 5);
         assert_eq!(
             error.to_string(),
-            "line 5: \"for\" is missing in \"partition n1 during 3s\"\nwhat can be written:\npartition NODE for TIME [coordinator]"
+            "line 5: \"for\" is missing in \"partition n1 during 3s\"\nwhat can be written:\npartition NODE|CONTROLLER for TIME [coordinator]"
         );
     }
 

@@ -15,6 +15,7 @@ use super::explanation::explanation;
 use super::parse::{BadLine, Script, bad, commands, parse};
 use super::stage::{NotBuilt, Stage};
 use super::timeline::{Timeline, clock};
+use super::{controllers, metal};
 use crate::chronicle::{Entry, lines};
 use crate::clock::Clock as _;
 
@@ -128,6 +129,8 @@ impl Run {
             | Command::Person(_)
             | Command::Trouble(_)
             | Command::Prometheus(_)
+            | Command::Controller(_)
+            | Command::Metal(_)
             | Command::When(..)
             | Command::After(..)
             | Command::BudgetsMayBreak
@@ -145,6 +148,8 @@ impl Run {
                 act::prometheus(&self.stage, change);
                 Ok(())
             }
+            Command::Controller(deed) => controllers::perform(&mut self.stage, deed),
+            Command::Metal(deed) => metal::perform(&self.stage, deed),
             Command::Trouble(trouble) => {
                 act::trouble(&self.stage, trouble).map(|later| self.let_in_later(line, later))
             }
@@ -283,6 +288,9 @@ impl Run {
                 .add(Entry::line("!!", violation.0.clone()), &self.stage.names);
             self.failures.push(violation.0);
         }
+        for entry in self.stage.machine_news() {
+            self.timeline.add(entry, &self.stage.names);
+        }
         for thought in self.stage.minds.take() {
             self.timeline.think(thought, &self.stage.names);
         }
@@ -312,6 +320,11 @@ impl Run {
 
     fn end(mut self) -> (Outcome, String) {
         self.timeline.flush(&self.stage.names);
+        for violation in self.stage.judge_metal() {
+            self.timeline
+                .remark(&format!("!! {}", violation.0), &self.stage.names);
+            self.failures.push(violation.0);
+        }
         let (stage, time) = (&self.stage, Instant::now() - self.start);
         let out: Vec<String> = stage
             .checks
@@ -347,6 +360,9 @@ impl Run {
             &format!("= new boots: {boots}; reboot commands: {commands}"),
             &stage.names,
         );
+        if let Some(hosts) = stage.hosts_end() {
+            self.timeline.remark(&format!("= {hosts}"), &stage.names);
+        }
         self.timeline.remark(&format!("= {kept}"), &stage.names);
         let end = format!(
             "{kept} after {}, new boots: {boots}; reboot commands: {commands}; out at most: {out}",

@@ -7,14 +7,14 @@ use dogwatch_core::limit::Limit;
 use dogwatch_core::reboot::{Config, OnGateTimeout, OnTimeout};
 
 use super::command::Setup;
-use super::policy;
 use super::words::Words;
+use super::{metal, policy};
 use crate::seed::Seed;
 use crate::world::cluster::{Budget, Workload, WorkloadKind};
 
 /// What stands before `start`.
-pub(super) const NAMES: [&str; 6] = [
-    "cluster", "workload", "config", "node", "policy", "policies",
+pub(super) const NAMES: [&str; 7] = [
+    "cluster", "workload", "config", "node", "host", "policy", "policies",
 ];
 
 /// Takes in one line that stands before `start`.
@@ -25,6 +25,7 @@ pub(super) fn setup(setup: &mut Setup, mut all: Vec<String>) -> Result<(), Strin
         "cluster" => cluster(setup, &mut words)?,
         "workload" => setup.cluster.workloads.push(workload(&mut words)?),
         "node" => setup.labels.push(node(&mut words)?),
+        "host" => setup.hosts.push(metal::host(&mut words)?),
         "policies" => {
             words.expect("installed")?;
             setup.policies_installed = true;

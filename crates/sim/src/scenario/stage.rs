@@ -1,20 +1,24 @@
 //! A cluster with a coordinator on every node, and a person's hand on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_api::reboot_policy::{API_VERSION, KIND};
 use dogwatch_core::name::NodeName;
+use dogwatch_core::reboot::Config;
 use http::Method;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use serde_json::{Value, json};
 
+use super::caller::Answers;
 use super::command::Setup;
 use super::faults::FaultBox;
+use super::metal::Metal;
 use super::minds::Minds;
+use super::process::Process;
 use crate::api::{ApiServer, Options, Reply, Request};
-use crate::chronicle::{Checks, Kind, Names, Observer, PodView, Violation, holder_of};
+use crate::chronicle::{Checks, Kind, Names, Observer, PodView, Violation, holder_of, text};
 use crate::clock::{Clock as _, TokioClock};
 use crate::host::{Coordinator, CoordinatorConfig, Prometheus};
 use crate::world::Cluster;
@@ -54,6 +58,12 @@ pub struct Stage {
     pub cluster: Arc<Cluster>,
     /// The machines.
     pub hosts: BTreeMap<String, Host>,
+    /// Controllers, by their names.
+    pub(super) controllers: BTreeMap<String, Process>,
+    /// What callers of the lock were told.
+    pub(super) answers: Answers,
+    /// The bare-metal hosts, where the script has any.
+    pub(super) metal: Option<Metal>,
     /// What it says of alerts.
     pub prometheus: Prometheus,
     /// What goes wrong.
@@ -66,7 +76,10 @@ pub struct Stage {
     pub checks: Checks,
     /// Short names of ids.
     pub names: Names,
+    /// What every coordinator and controller is told.
+    pub(super) flags: Config,
     commands_judged: BTreeMap<String, usize>,
+    nodes_made: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// A person's change was refused.
@@ -86,6 +99,12 @@ pub enum NotBuilt {
     /// What is to be there before the start was refused.
     #[error("failed to set the stage")]
     Refused(#[from] Refused),
+    /// The hosts could not be put up.
+    #[error("failed to put up the hosts")]
+    Hosts(#[from] crate::metal::Refused),
+    /// A host is to carry a node that is none of the cluster's.
+    #[error("there is no node {0:?}")]
+    NoNode(String),
 }
 
 impl Stage {
@@ -108,13 +127,19 @@ impl Stage {
             clock,
             cluster: Arc::new(cluster),
             hosts: BTreeMap::new(),
+            controllers: BTreeMap::new(),
+            answers: Answers::default(),
+            metal: None,
             prometheus: Prometheus::default(),
             faults: FaultBox::default(),
             minds: Minds::default(),
             checks: Checks::new(setup.config.clone()),
             names: Names::default(),
+            flags: setup.config.clone(),
             commands_judged: BTreeMap::new(),
+            nodes_made: BTreeMap::new(),
         };
+        stage.metal = Metal::build(setup, &stage)?;
         stage.prepare(setup)?;
         stage.watch_faults();
         stage.start_coordinators(setup);
@@ -168,8 +193,10 @@ impl Stage {
     fn start_coordinators(&mut self, setup: &Setup) {
         for name in setup.cluster.node_names() {
             let host = self.start_coordinator(setup, &name);
+            let coordinator = Arc::clone(&host.coordinator);
+            let words = "its coordinator is killed";
             self.faults
-                .know(name.as_str(), Arc::clone(&host.coordinator));
+                .know(name.as_str(), words, move || coordinator.kill());
             self.hosts.insert(name.to_string(), host);
         }
     }
@@ -210,17 +237,17 @@ impl Stage {
 
     /// Cuts everybody off, or lets everybody in again; a person and the observer stay.
     pub fn users(&self) -> Vec<String> {
-        let nodes = self
-            .hosts
-            .keys()
-            .flat_map(|node| self.users_of(node, false));
-        nodes
-            .chain([CONTROLLER_MANAGER.to_owned(), SCHEDULER.to_owned()])
+        let all = self.hosts.keys().chain(self.controllers.keys());
+        let all = all.flat_map(|name| self.users_of(name, false));
+        all.chain([CONTROLLER_MANAGER.to_owned(), SCHEDULER.to_owned()])
             .collect()
     }
 
-    /// Who speaks for a node.
+    /// Who speaks for a node, or for a controller.
     pub fn users_of(&self, node: &str, coordinator_only: bool) -> Vec<String> {
+        if let Some(controller) = self.controllers.get(node) {
+            return controller.user().into_iter().collect();
+        }
         let kubelet = NodeName::new(node).ok().filter(|_| !coordinator_only);
         let kubelet = kubelet.as_ref().map(kubelet_user);
         [coordinator_user(node)]
@@ -261,7 +288,13 @@ impl Stage {
     pub fn look(&mut self) -> Vec<(crate::chronicle::Change, Vec<Violation>)> {
         let (changes, now) = (self.observer.take(), self.clock.now());
         let judge = |change: crate::chronicle::Change| {
-            let broken = self.checks.saw(&change, &self.observer, now);
+            if let (Kind::Node, Some(node)) = (change.kind, &change.after) {
+                let made = self.nodes_made.entry(change.name.clone()).or_default();
+                made.insert(text(node, "/metadata/uid").to_owned());
+            }
+            let mut broken = self.checks.saw(&change, &self.observer, now);
+            let metal = self.metal.iter();
+            broken.extend(metal.flat_map(|metal| metal.yard.judge(&change)));
             (change, broken)
         };
         changes.into_iter().map(judge).collect()
@@ -286,9 +319,17 @@ impl Stage {
 
     /// Waits until something has changed, or this moment has come.
     pub async fn until(&mut self, moment: tokio::time::Instant) {
+        let metal = self.metal.as_mut();
+        let machines = async {
+            match metal {
+                Some(metal) => metal.yard.changed().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             () = self.observer.changed() => {}
+            () = machines => {}
             () = self.minds.changed() => {}
             () = tokio::time::sleep_until(moment) => {}
         }
@@ -306,6 +347,11 @@ impl Stage {
             .observer
             .get(Kind::Lease, &format!("dogwatch-{name}"))?;
         Some(holder_of(lease).map(str::to_owned))
+    }
+
+    /// How many Nodes of this name were made until now, the first included.
+    pub fn nodes_made(&self, name: &str) -> usize {
+        self.nodes_made.get(name).map_or(0, BTreeSet::len)
     }
 
     /// How many pods of an application are ready and stay.

@@ -4,22 +4,23 @@ use std::time::Duration;
 
 use dogwatch_core::duration;
 
-/// Splits a line at spaces; what stands in double quotes is one word.
+/// Splits a line at spaces; what stands in quotes is one word: in single ones it may have double ones.
 pub fn split(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
-    let mut quoted = false;
+    let mut quoted: Option<char> = None;
     for letter in line.chars() {
-        match letter {
-            '"' => {
-                quoted = !quoted;
+        match (letter, quoted) {
+            ('"' | '\'', None) => {
+                quoted = Some(letter);
                 word.get_or_insert_default();
             }
-            ' ' | '\t' if !quoted => words.extend(word.take()),
-            other => word.get_or_insert_default().push(other),
+            (letter, Some(quote)) if letter == quote => quoted = None,
+            (' ' | '\t', None) => words.extend(word.take()),
+            (other, Some(_) | None) => word.get_or_insert_default().push(other),
         }
     }
-    if quoted {
+    if quoted.is_some() {
         return Err("a quotation mark is missing".into());
     }
     words.extend(word);
@@ -147,6 +148,10 @@ mod tests {
         assert_eq!(
             split("touch n1  /run/x \"a b\"").unwrap(),
             ["touch", "n1", "/run/x", "a b"]
+        );
+        assert_eq!(
+            split(r#"annotate n1 x '{"a": 1}'"#).unwrap(),
+            ["annotate", "n1", "x", r#"{"a": 1}"#]
         );
         assert!(split("touch \"n1").is_err());
     }

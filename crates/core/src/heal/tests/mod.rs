@@ -1,5 +1,6 @@
 mod api;
 mod escalate;
+mod foresee;
 mod kit;
 mod lease;
 mod node;

@@ -38,14 +38,7 @@ impl FleetClient {
     /// Who leads the controllers.
     pub async fn controller(&self) -> Result<ControllerSeen, Error> {
         let lease = ask(self.leases().get_opt(lease::LEADER)).await?;
-        let spec = lease.and_then(|lease| lease.spec).unwrap_or_default();
-        let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
-        Ok(
-            holder.map_or(ControllerSeen::Nobody, |holder| ControllerSeen::Leads {
-                holder,
-                renewed: spec.renew_time.map(|time| time.0),
-            }),
-        )
+        Ok(controller_seen(lease.as_ref()))
     }
 
     /// Whose the host is, as far as one look can tell. The controller goes by its own clock and its own
@@ -70,6 +63,18 @@ impl FleetClient {
             .secret(namespace, name)
             .await
     }
+}
+
+/// Who leads, by the leader's Lease, if there is one.
+pub(in crate::fleet) fn controller_seen(lease: Option<&Lease>) -> ControllerSeen {
+    let spec = lease
+        .and_then(|lease| lease.spec.clone())
+        .unwrap_or_default();
+    let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
+    holder.map_or(ControllerSeen::Nobody, |holder| ControllerSeen::Leads {
+        holder,
+        renewed: spec.renew_time.map(|time| time.0),
+    })
 }
 
 /// A leader's Lease that lasts so long is common; one that was renewed more recently has a live holder,

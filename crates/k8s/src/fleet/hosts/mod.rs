@@ -9,6 +9,7 @@ mod change;
 mod watch;
 
 pub use around::Carried;
+pub(super) use around::controller_seen;
 pub use change::{HostChange, HostChanged};
 pub use watch::HostsWatch;
 
