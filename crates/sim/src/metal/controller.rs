@@ -103,7 +103,7 @@ impl Controller {
                 if is_elected {
                     base.showing.run(base.watches).await;
                 }
-                std::future::pending().await
+                std::future::pending::<()>().await;
             };
             let finished = async {
                 let giving_back = async {

@@ -91,7 +91,7 @@ impl Answers {
         lock(&self.0).remove(client);
     }
 
-    pub(super) fn told(&self, client: &str, told: Told, minds: &Minds) {
+    pub(super) fn told(&self, client: &str, told: &Told, minds: &Minds) {
         lock(&self.0).insert(client.to_owned(), told.word);
         minds.note(client, format!("is told {}: {}", told.word, told.line));
     }

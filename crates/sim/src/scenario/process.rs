@@ -152,7 +152,7 @@ async fn call(engine: Engine, asked: Asked, answers: Answers, minds: Minds) {
         CallWish::Lock(request) => engine.lock(request).await.into(),
         CallWish::Unlock(client) => engine.unlock(client).await.into(),
     };
-    answers.told(&asked.client, told, &minds);
+    answers.told(&asked.client, &told, &minds);
 }
 
 struct Pod {

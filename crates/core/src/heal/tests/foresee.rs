@@ -104,7 +104,7 @@ fn a_leader_that_has_just_begun_is_told_as_one_that_has_watched_nothing_yet() {
     let renewed = BTreeMap::new();
     let began = Now {
         wall: wall(1000),
-        mono: Duration::from_secs(60),
+        mono: Duration::from_mins(1),
     };
     late.seen.memory = Memory::told(&late.seen, wall(940), &renewed, began);
     let steps = foresee(&late.seen, &late.config, began, &of_node());
