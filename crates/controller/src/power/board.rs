@@ -110,7 +110,7 @@ impl PowerBoard {
     pub(super) fn put(&self, seen: Seen) -> Spot {
         let name = seen.host.name.clone();
         let place = Place {
-            host: Arc::new(seen.host.clone()),
+            host: Arc::clone(&seen.host),
             seen,
             decision: None,
             gist: None,
@@ -178,7 +178,7 @@ impl Place {
         let is_other = self.host.resource_version != self.seen.host.resource_version
             && is_more_than_age(&self.host, &self.seen.host);
         if self.host.resource_version != self.seen.host.resource_version {
-            self.host = Arc::new(self.seen.host.clone());
+            self.host = Arc::clone(&self.seen.host);
         }
         let gist = Some(Gist::of(&self.seen, self.decision.as_deref(), config, now));
         let is_told = self.gist == gist;

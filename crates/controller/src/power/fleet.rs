@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use dogwatch_core::power::HostName;
 use tokio::sync::watch;
@@ -15,7 +16,7 @@ use crate::Stop;
 
 /// Dropped, they stop where they are.
 pub(super) struct Keepers {
-    services: Services,
+    services: Arc<Services>,
     board: PowerBoard,
     stop: Stop,
     inputs: BTreeMap<HostName, watch::Sender<Input>>,
@@ -24,7 +25,7 @@ pub(super) struct Keepers {
 
 impl Keepers {
     /// None yet.
-    pub(super) fn new(services: Services, board: PowerBoard, stop: Stop) -> Self {
+    pub(super) fn new(services: Arc<Services>, board: PowerBoard, stop: Stop) -> Self {
         info!("power control begins; every BMC is read anew");
         Self {
             services,
@@ -60,7 +61,9 @@ impl Keepers {
         let spot = self.board.put(Keeper::first(&input));
         let name = input.host.name.clone();
         let (sender, receiver) = watch::channel(input);
-        let keeper = Keeper::new(self.services.clone(), receiver, spot);
+        let keeper = Keeper::new(Arc::clone(&self.services), receiver, spot);
+        // A task that is given a large value has it twice.
+        let keeper = Box::new(keeper);
         self.tasks.spawn(keeper.run(self.stop.clone()));
         self.inputs.insert(name, sender);
     }

@@ -55,7 +55,6 @@ pub(super) enum Secret {
 /// All levels of one host.
 #[derive(Default)]
 pub(super) struct Links {
-    spec: Vec<Level>,
     levels: Vec<Vec<Link>>,
 }
 
@@ -91,7 +90,7 @@ impl Links {
     /// Follows the host's specification. Whether anything changed: what was found out with the old
     /// ones means nothing then.
     pub(super) fn follow(&mut self, spec: &[Level], lanes: &Lanes) -> bool {
-        if self.spec == spec {
+        if self.is_for(spec) {
             return false;
         }
         self.drop_all();
@@ -100,8 +99,16 @@ impl Links {
         self.levels = levels
             .map(|level| level.devices.iter().map(link).collect())
             .collect();
-        self.spec = spec.to_vec();
         true
+    }
+
+    fn is_for(&self, spec: &[Level]) -> bool {
+        let is_for = |links: &[Link], level: &Level| {
+            let devices = links.iter().map(|link| &link.device);
+            devices.eq(&level.devices)
+        };
+        let mut levels = self.levels.iter().zip(spec);
+        self.levels.len() == spec.len() && levels.all(|(links, level)| is_for(links, level))
     }
 
     /// The Secrets that have to be read, by name.

@@ -8,7 +8,7 @@
 //! - A command is sent only by the one that leads, while its lead outlasts the command's deadline, at once
 //!   on the answer to the write of its intention. Who lost the lead sends nothing more, and remembers
 //!   nothing.
-//! - A power-off waits for no poll: `lanes`.
+//! - A power-off waits for no poll: `lanes`; and for no write that only tells: `turns`.
 //!
 //! Decided in `dogwatch_core::power`. Source: specification §3.
 
@@ -26,6 +26,7 @@ mod store;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 pub use board::{PowerBoard, Shown};
 pub use links::{Connect, drivers};

@@ -22,6 +22,7 @@ use super::links::Connect;
 use super::services::{Ids, Services};
 use super::store::HostStore;
 use super::tally::Tally;
+use super::turns::Turns;
 use crate::board::Board;
 use crate::leader::Leadership;
 use crate::metrics::Metrics;
@@ -87,7 +88,7 @@ pub(super) struct Means {
 /// The loop.
 pub(super) struct Power {
     means: Means,
-    services: Services,
+    services: Arc<Services>,
     board: PowerBoard,
     hosts: BTreeMap<HostName, Input>,
     keepers: Option<(Term, Keepers)>,
@@ -103,6 +104,7 @@ impl Power {
             leadership: means.leadership.clone(),
             config: settings.config,
             lanes: Lanes::new(settings.max_concurrent),
+            turns: Turns::new(),
             connect: settings.connect,
             tally: Tally::new(means.metrics.clone()),
             jitter: Jitter::of(&means.process),
@@ -110,7 +112,7 @@ impl Power {
         };
         Self {
             means,
-            services,
+            services: Arc::new(services),
             board: settings.board,
             hosts: BTreeMap::new(),
             keepers: None,

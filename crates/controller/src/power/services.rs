@@ -11,6 +11,7 @@ use super::lanes::Lanes;
 use super::links::Connect;
 use super::store::HostStore;
 use super::tally::Tally;
+use super::turns::Turns;
 use crate::leader::Leadership;
 
 /// One process' means. Clones are the same.
@@ -21,6 +22,7 @@ pub(super) struct Services {
     pub(super) leadership: Leadership,
     pub(super) config: Config,
     pub(super) lanes: Lanes,
+    pub(super) turns: Turns,
     pub(super) connect: Connect,
     pub(super) tally: Tally,
     pub(super) jitter: Jitter,

@@ -148,7 +148,7 @@ impl<'a> Context<'a> {
 
     /// What the last check of the level that was answered found out.
     pub(super) fn about(&self, level: usize) -> Option<&'a About> {
-        self.seen.memory.abouts.get(&level)
+        self.seen.memory.abouts.get(level)
     }
 
     /// Whether the level was ever asked what it is, however that ended.
@@ -203,7 +203,7 @@ impl<'a> Context<'a> {
     /// the machine may run; `None` as well where it said off since. An answer that fails now and then does
     /// not hide it.
     pub(super) fn life(&self, level: usize, since: Duration) -> Option<Duration> {
-        let asked = self.seen.memory.alive.get(&level).copied()?;
+        let asked = self.seen.memory.alive.get(level).copied()?;
         (asked >= since && self.is_recent(asked)).then_some(asked)
     }
 

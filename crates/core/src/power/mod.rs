@@ -19,6 +19,7 @@
 mod address;
 mod annotations;
 mod bmc;
+mod by_level;
 mod config;
 mod confirm;
 mod confirmation;
@@ -58,6 +59,7 @@ mod word;
 pub use address::{Address, BadAddress, Endpoint, Vendor};
 pub use annotations::{REBOOT, Request, is_obeyed, requests};
 pub use bmc::{About, Answer, Class, Command, Cost, Fault, Reading, together};
+pub use by_level::ByLevel;
 pub use config::Config;
 pub use confirmation::{BadConfirmation, CONFIRMED_OFF, Confirmation};
 pub use decide::{Action, Decision, Look, StatusWrite, decide};

@@ -40,7 +40,7 @@ pub fn now(seen: &Seen, config: &Config, now: Now) -> PowerNow {
 /// monotonic clock; `None`: it was not off when it was last read.
 pub fn off_since(seen: &Seen, config: &Config, now: Now) -> Option<Duration> {
     let ctx = Context::new(seen, config, "", 0.0, now);
-    seen.memory.off_since.get(&ctx.level()).copied()
+    seen.memory.off_since.get(ctx.level()).copied()
 }
 
 /// Whether the level in use answered when it was last read, not longer than two polls ago.

@@ -40,7 +40,7 @@ fn due(ctx: &Context<'_>, level: usize) -> Duration {
         return Duration::ZERO;
     };
     let every = match &check.found {
-        Ok(_) => ctx.config.check,
+        Ok(()) => ctx.config.check,
         Err(_) => ctx.config.check.min(AFTER_FAILURE),
     };
     check

@@ -1,12 +1,14 @@
 //! What a decision about a host's power starts from: the object, and what this process saw and did.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::annotations::{Request, requests};
 use super::bmc::{About, Answer, Cost, Fault, Reading};
+use super::by_level::ByLevel;
 use super::confirmation::CONFIRMED_OFF;
 use super::host::{End, Host, HostName};
 use super::witness::HOLD_UP;
@@ -15,8 +17,8 @@ use crate::Now;
 /// Everything that is known of one host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
-    /// The object.
-    pub host: Host,
+    /// The object, as whoever else sees this version of it may have it too.
+    pub host: Arc<Host>,
     /// Whose it is.
     pub owner: Owner,
     /// Other hosts that name one of its devices: their proofs would contradict each other.
@@ -28,6 +30,13 @@ pub struct Seen {
     pub access: Vec<Access>,
     /// What this process saw and did.
     pub memory: Memory,
+}
+
+impl Seen {
+    /// The object, to be changed for this one alone.
+    pub fn host_mut(&mut self) -> &mut Host {
+        Arc::make_mut(&mut self.host)
+    }
 }
 
 /// Whose hosts these are. Source: specification §3.2, "Whose hosts".
@@ -83,14 +92,14 @@ pub struct Memory {
     /// What the last check of each level found, by level.
     pub checks: Vec<Option<Check>>,
     /// What the last check that was answered found, by level.
-    pub abouts: BTreeMap<usize, About>,
+    pub abouts: ByLevel<About>,
     /// By level that was off when it was last read: when the first of the unbroken readings of off was asked.
-    pub off_since: BTreeMap<usize, Duration>,
+    pub off_since: ByLevel<Duration>,
     /// By level that has not said off since: when the newest reading that shows that the machine may run was
     /// asked. Readings that failed since do not take it back.
-    pub alive: BTreeMap<usize, Duration>,
+    pub alive: ByLevel<Duration>,
     /// By further level: when the BMC was last asked, while the level was off, and said that the machine runs.
-    pub contradicted: BTreeMap<usize, Duration>,
+    pub contradicted: ByLevel<Duration>,
     /// Since when each reboot annotation has been seen with its value: [`Request::id`].
     pub keys: BTreeMap<String, Duration>,
     /// A person's word ([`super::Confirmation`]) as it stands on the host, and since when it has been seen.
@@ -154,7 +163,7 @@ pub struct Check {
     /// When it ended.
     pub at: Duration,
     /// What it found.
-    pub found: Result<About, Fault>,
+    pub found: Result<(), Fault>,
 }
 
 /// How many readings of a level are kept.
@@ -180,12 +189,12 @@ impl Memory {
     }
 
     fn note_life(&mut self, read: &Read) {
-        let known = self.alive.get(&read.level).copied();
+        let known = self.alive.get(read.level).copied();
         if read.shows_life() {
             let newest = known.map_or(read.asked, |known| known.max(read.asked));
             self.alive.insert(read.level, newest);
         } else if read.is_off() && known.is_some_and(|known| known < read.asked) {
-            self.alive.remove(&read.level);
+            self.alive.remove(read.level);
         }
         if read.level == 0 {
             self.note_witness(read);
@@ -200,10 +209,12 @@ impl Memory {
         if !read.shows_life() {
             return;
         }
-        let off = self.off_since.iter().filter(|(level, _)| **level > 0);
-        let off = off.filter(|(_, since)| read.asked >= since.saturating_add(HOLD_UP));
-        let contradicted = off.map(|(level, _)| (*level, read.asked));
-        self.contradicted.extend(contradicted);
+        let off = self.off_since.iter().filter(|(level, _)| *level > 0);
+        for (level, since) in off {
+            if read.asked >= since.saturating_add(HOLD_UP) {
+                self.contradicted.insert(level, read.asked);
+            }
+        }
     }
 
     /// Since when the level has been off without a break.
@@ -211,12 +222,12 @@ impl Memory {
         let mut of_level = self.readings.iter().filter(|read| read.level == level);
         let newest = of_level.next().filter(|read| read.is_off());
         let Some(newest) = newest else {
-            self.off_since.remove(&level);
+            self.off_since.remove(level);
             return;
         };
         let older = of_level.next().filter(|read| read.is_off());
         let since = older.map_or(newest.asked, |older| {
-            let known = self.off_since.get(&level);
+            let known = self.off_since.get(level);
             known.map_or(older.asked, |known| older.asked.min(*known))
         });
         self.off_since.insert(level, since);
@@ -262,9 +273,7 @@ impl Memory {
         if self.checks.len() <= level {
             self.checks.resize(level + 1, None);
         }
-        if let Ok(about) = &found {
-            self.abouts.insert(level, about.clone());
-        }
+        let found = found.map(|about| self.abouts.insert(level, about));
         self.checks[level] = Some(Check { at: now, found });
     }
 

@@ -41,13 +41,13 @@ impl Context<'_> {
     /// Whether it said not longer than two polls ago, while the level was off, that the machine runs. An answer
     /// of either that fails now and then hides nothing.
     fn is_contradicted(&self, level: usize) -> bool {
-        let asked = self.seen.memory.contradicted.get(&level);
+        let asked = self.seen.memory.contradicted.get(level);
         asked.is_some_and(|asked| self.is_recent(*asked))
     }
 
     /// From when on the BMC's word on the level's off counts.
     fn witness_since(&self, level: usize) -> Option<Duration> {
-        let since = self.seen.memory.off_since.get(&level)?;
+        let since = self.seen.memory.off_since.get(level)?;
         Some(since.saturating_add(HOLD_UP))
     }
 }

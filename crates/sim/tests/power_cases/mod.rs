@@ -273,7 +273,14 @@ pub async fn a_host_that_is_made_anew_is_kept_anew(world: &World) {
     let bmc = world.host("h0").await;
     let process = world.process("first");
     world.until_ready("h0").await;
-    let before = process.board.host(&world.name("h0")).unwrap().seen.host.uid;
+    let before = process
+        .board
+        .host(&world.name("h0"))
+        .unwrap()
+        .seen
+        .host
+        .uid
+        .clone();
     world
         .hosts()
         .delete("h0", &DeleteParams::default())
@@ -286,7 +293,14 @@ pub async fn a_host_that_is_made_anew_is_kept_anew(world: &World) {
         .await;
     world.put_host("h0", &json!({})).await;
     world.until_ready("h0").await;
-    let after = process.board.host(&world.name("h0")).unwrap().seen.host.uid;
+    let after = process
+        .board
+        .host(&world.name("h0"))
+        .unwrap()
+        .seen
+        .host
+        .uid
+        .clone();
     assert_ne!(before, after);
     world
         .until("the first session is closed", || async {

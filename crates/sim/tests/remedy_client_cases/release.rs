@@ -95,7 +95,7 @@ fn power(case: &Case) -> PowerSeen {
     let host = case.host.clone().unwrap();
     memory.saw(&host, seconds(1));
     let seen = Seen {
-        host: power::Host::clone(&host),
+        host: Arc::clone(&host),
         owner: Owner::Ours,
         shared_with: Vec::new(),
         same_system: Vec::new(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dogwatch_core::Now;
 use dogwatch_core::decision::Event;
-use dogwatch_core::power::{Action, Config, Decision, End, Host, Intention, StatusWrite};
+use dogwatch_core::power::{Action, Config, Decision, End, Intention, StatusWrite};
 use futures::FutureExt as _;
 use tracing::{debug, info};
 
@@ -12,6 +12,7 @@ use super::super::call;
 use super::super::lanes::Errand;
 use super::Keeper;
 use super::conditions::to_write;
+use super::turn::WhoseTurn;
 use super::work::{self, Done, StatusJob};
 
 /// What of the lead is left when a command's deadline comes: for the answer's way, and for a clock
@@ -32,6 +33,7 @@ impl Keeper {
             }
         }
         self.act(decision, now);
+        self.give_up_turn();
     }
 
     fn act(&mut self, decision: &Decision, now: Now) {
@@ -151,9 +153,13 @@ impl Keeper {
         if !self.may_write(now) {
             return;
         }
+        let presses = commanded.is_some() || self.presses(write);
+        let Some(turn) = self.whose_turn(presses) else {
+            return;
+        };
         let events = self.unsaid(decision);
         let intention = commanded.map(|intention| intention.id);
-        self.push_write(write.clone(), decision, intention, events, now);
+        self.push_write(write.clone(), decision, intention, events, turn, now);
     }
 
     /// Nothing new is begun at the end of the process.
@@ -173,6 +179,7 @@ impl Keeper {
         decision: &Decision,
         intention: Option<String>,
         events: Vec<Event>,
+        turn: WhoseTurn,
         now: Now,
     ) {
         let host = {
@@ -197,6 +204,7 @@ impl Keeper {
             conditions,
             intention,
             events,
+            turn,
         };
         self.under_way.write = true;
         self.jobs.push(job.run().boxed());
@@ -206,12 +214,15 @@ impl Keeper {
         if !self.may_write(now) || self.is_finishing {
             return;
         }
+        let Some(turn) = self.whose_turn(true) else {
+            return;
+        };
         let host = self.spot.lock().seen.host.clone();
         let because = &decision.because;
         info!(host = %host.name, reason = because.reason, why = because.message, annotations = ?names, "removes annotations of a host");
         let events = self.unsaid(decision);
         self.under_way.write = true;
-        let job = work::remove(self.services.clone(), host, names.to_vec(), events);
+        let job = work::remove(self.services.clone(), host, names.to_vec(), events, turn);
         self.jobs.push(job.boxed());
     }
 
@@ -223,18 +234,21 @@ impl Keeper {
         if !self.may_write(now) {
             return;
         }
-        let (status, is_changed) = {
-            let spot = self.spot.lock();
-            let standing = &spot.seen.host.status;
-            let wanted = &decision.report.conditions;
-            let conditions = to_write(&standing.conditions, wanted, now);
-            (standing.clone(), !conditions.is_empty())
+        let is_changed = {
+            let standing = &self.spot.lock().seen.host.status.conditions;
+            !to_write(standing, &decision.report.conditions, now).is_empty()
         };
-        if is_changed {
-            let why = "its conditions changed";
-            let write = StatusWrite { status, why };
-            self.push_write(write, decision, None, Vec::new(), now);
+        if !is_changed {
+            return;
         }
+        let Some(turn) = self.whose_turn(false) else {
+            return;
+        };
+        let write = StatusWrite {
+            status: self.spot.lock().seen.host.status.clone(),
+            why: "its conditions changed",
+        };
+        self.push_write(write, decision, None, Vec::new(), turn, now);
     }
 
     /// What was not said yet in this run of sameness.
@@ -250,7 +264,7 @@ impl Keeper {
         if events.is_empty() || self.services.leadership.leads().is_none() {
             return;
         }
-        let host: Host = self.spot.lock().seen.host.clone();
+        let host = self.spot.lock().seen.host.clone();
         let job = work::say(self.services.clone(), host, events);
         self.jobs.push(job.boxed());
     }

@@ -5,6 +5,8 @@
 //! - Nothing that hangs keeps a decision up: readings, checks, commands and writes run beside the loop.
 //! - One write at a time, and one command at a time. A command has its place in the lane before its
 //!   intention is written, so that it is sent at once on the answer.
+//! - A write that only tells is decided when its turn has come: nothing that presses waits for it, and what
+//!   changed meanwhile is in it.
 //! - Whatever this process remembers of the host ends with its lead.
 
 mod act;
@@ -12,6 +14,7 @@ mod conditions;
 mod look;
 mod pace;
 mod take;
+mod turn;
 mod work;
 
 use std::collections::BTreeSet;
@@ -26,6 +29,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::watch;
 
 use self::pace::Pace;
+use self::turn::Telling;
 use self::work::Done;
 use super::board::Spot;
 use super::lanes::Place;
@@ -52,7 +56,7 @@ const WHILE_IDLE: Duration = Duration::from_millis(50);
 
 /// One host's keeper.
 pub(super) struct Keeper {
-    services: Services,
+    services: Arc<Services>,
     input: watch::Receiver<Input>,
     spot: Spot,
     links: Links,
@@ -60,6 +64,7 @@ pub(super) struct Keeper {
     under_way: UnderWay,
     /// The place for the next command, and its level.
     place: Option<(usize, Place)>,
+    telling: Telling,
     writes: Pace,
     secrets: Pace,
     /// Why nothing that is written stays, if that is so.
@@ -88,7 +93,7 @@ struct UnderWay {
 
 impl Keeper {
     /// Nothing is remembered yet.
-    pub(super) fn new(services: Services, input: watch::Receiver<Input>, spot: Spot) -> Self {
+    pub(super) fn new(services: Arc<Services>, input: watch::Receiver<Input>, spot: Spot) -> Self {
         let jitter = services.jitter.draw();
         let tally = services.tally.entry();
         Self {
@@ -99,6 +104,7 @@ impl Keeper {
             jobs: FuturesUnordered::new(),
             under_way: UnderWay::default(),
             place: None,
+            telling: Telling::default(),
             writes: Pace::default(),
             secrets: Pace::default(),
             pruned: None,
@@ -114,7 +120,7 @@ impl Keeper {
     /// What a keeper knows at first.
     pub(super) fn first(input: &Input) -> Seen {
         Seen {
-            host: Host::clone(&input.host),
+            host: Arc::clone(&input.host),
             owner: input.owner.clone(),
             shared_with: input.shared_with.clone(),
             same_system: Vec::new(),
@@ -124,7 +130,7 @@ impl Keeper {
     }
 
     /// Keeps the host until it is gone, or `stop` is told and the command under way has ended.
-    pub(super) async fn run(mut self, stop: Stop) {
+    pub(super) async fn run(mut self: Box<Self>, stop: Stop) {
         loop {
             self.observe();
             let wake = self.step();
@@ -138,7 +144,10 @@ impl Keeper {
                 () = stop.told(), if !self.is_finishing => self.is_finishing = true,
             }
         }
-        self.links.close(&self.services.lanes).await;
+        let Self {
+            links, services, ..
+        } = *self;
+        Box::pin(links.close(&services.lanes)).await;
     }
 
     /// Takes in what is seen from outside. A version that a write of ours is about to replace waits.
@@ -149,8 +158,10 @@ impl Keeper {
         let seen = &mut spot.seen;
         seen.owner = input.owner;
         seen.shared_with = input.shared_with;
-        if !self.under_way.write && is_newer(&input.host, &seen.host) {
-            seen.host = Host::clone(&input.host);
+        // The answer to a write of ours is the version that the watch shows: one of the two is enough.
+        let is_same = input.host.resource_version == seen.host.resource_version;
+        if is_same || !self.under_way.write && is_newer(&input.host, &seen.host) {
+            seen.host = input.host;
         }
         if self.links.follow(&seen.host.levels, &self.services.lanes) {
             seen.memory.forget_bmc();

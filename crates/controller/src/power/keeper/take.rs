@@ -1,6 +1,7 @@
 //! What has ended is taken in.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::decision::{Event, Severity};
@@ -11,6 +12,7 @@ use tracing::{error, info, warn};
 use super::super::links::Secret;
 use super::super::store::WriteError;
 use super::Keeper;
+use super::turn::Telling;
 use super::work::{self, Done};
 
 impl Keeper {
@@ -39,6 +41,7 @@ impl Keeper {
                 self.under_way.place = None;
                 self.place = Some((level, place));
             }
+            Done::Turn(turn) => self.telling = Telling::Here(turn),
             Done::Secrets { found, check } => self.has_secrets(&found, check),
             Done::Wrote {
                 answer,
@@ -129,7 +132,7 @@ impl Keeper {
             if let Some(id) = intention {
                 spot.seen.memory.written(id, now);
             }
-            spot.seen.host = host;
+            spot.seen.host = Arc::new(host);
         }
         self.said.extend(events.iter().cloned());
         self.say(events);
@@ -209,7 +212,7 @@ impl Keeper {
         if let Some(id) = standing.filter(|id| spot.seen.memory.tried.as_ref() == Some(id)) {
             spot.seen.memory.written(id, asked);
         }
-        spot.seen.host = host;
+        spot.seen.host = Arc::new(host);
     }
 
     /// What the decision is told of the ways to the BMCs.

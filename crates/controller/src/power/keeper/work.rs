@@ -1,6 +1,7 @@
 //! What runs beside a keeper's loop, and what comes of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dogwatch_core::condition::Write;
 use dogwatch_core::decision::Event;
@@ -11,6 +12,8 @@ use super::super::lanes::{Errand, Place};
 use super::super::links::Secret;
 use super::super::services::Services;
 use super::super::store::WriteError;
+use super::super::turns::Turn;
+use super::turn::WhoseTurn;
 
 /// What has ended.
 pub(super) enum Done {
@@ -34,6 +37,8 @@ pub(super) enum Done {
     },
     /// There is a place for a command to this level.
     Placed { level: usize, place: Place },
+    /// It may write what only tells.
+    Turn(Turn),
     /// Secrets were read, for a check of a level or because some were lacking.
     Secrets {
         found: BTreeMap<String, Secret>,
@@ -58,21 +63,26 @@ pub(super) enum Done {
 
 /// One write of a host's status.
 pub(super) struct StatusJob {
-    pub(super) services: Services,
-    pub(super) host: Host,
+    pub(super) services: Arc<Services>,
+    pub(super) host: Arc<Host>,
     pub(super) write: StatusWrite,
     pub(super) conditions: Vec<Write>,
     pub(super) intention: Option<String>,
     pub(super) events: Vec<Event>,
+    pub(super) turn: WhoseTurn,
 }
 
 impl StatusJob {
     pub(super) async fn run(self) -> Done {
-        let now = self.services.clock.now();
-        let hosts = &self.services.hosts;
-        let answer = hosts
-            .write_status(&self.host, &self.write, &self.conditions, now)
-            .await;
+        let services = &self.services;
+        let answer = match turn(services, self.turn).await {
+            Ok(_turn) => {
+                let (now, hosts) = (services.clock.now(), &services.hosts);
+                let write = hosts.write_status(&self.host, &self.write, &self.conditions, now);
+                write.await
+            }
+            Err(error) => Err(error),
+        };
         Done::Wrote {
             answer,
             intention: self.intention,
@@ -81,20 +91,37 @@ impl StatusJob {
     }
 }
 
+/// Waits for the turn of a write. Who has lost the lead meanwhile writes nothing more.
+async fn turn(services: &Services, whose: WhoseTurn) -> Result<Turn, WriteError> {
+    let turn = match whose {
+        WhoseTurn::Ours(turn) => turn,
+        WhoseTurn::Next => services.turns.pressing().await,
+        WhoseTurn::AfterTrouble => services.turns.after_trouble().await,
+    };
+    let leads = services.leadership.leads().is_some();
+    let lost = || WriteError::Failed("the lead was lost".to_owned());
+    leads.then_some(turn).ok_or_else(lost)
+}
+
 pub(super) async fn remove(
-    services: Services,
-    host: Host,
+    services: Arc<Services>,
+    host: Arc<Host>,
     names: Vec<String>,
     events: Vec<Event>,
+    whose: WhoseTurn,
 ) -> Done {
+    let answer = match turn(&services, whose).await {
+        Ok(_turn) => services.hosts.remove_annotations(&host, &names).await,
+        Err(error) => Err(error),
+    };
     Done::Wrote {
-        answer: services.hosts.remove_annotations(&host, &names).await,
+        answer,
         intention: None,
         events,
     }
 }
 
-pub(super) async fn fresh(services: Services, name: HostName) -> Done {
+pub(super) async fn fresh(services: Arc<Services>, name: HostName) -> Done {
     let asked = services.clock.now().mono;
     Done::Fresh {
         answer: services.hosts.read(&name).await,
@@ -102,7 +129,8 @@ pub(super) async fn fresh(services: Services, name: HostName) -> Done {
     }
 }
 
-pub(super) async fn say(services: Services, host: Host, events: Vec<Event>) -> Done {
+pub(super) async fn say(services: Arc<Services>, host: Arc<Host>, events: Vec<Event>) -> Done {
+    let _turn = services.turns.telling().await;
     for event in &events {
         let now = services.clock.now();
         if let Err(error) = services.hosts.say(&host, event, now).await {
@@ -113,7 +141,7 @@ pub(super) async fn say(services: Services, host: Host, events: Vec<Event>) -> D
 }
 
 pub(super) async fn secrets(
-    services: Services,
+    services: Arc<Services>,
     errand: Errand,
     namespace: String,
     names: Vec<String>,

@@ -170,6 +170,35 @@ async fn hosts_whose_bmcs_hang_delay_nobody_else() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_power_off_waits_for_no_write_that_only_tells() {
+    let world = World::new();
+    let name = world.add("h0");
+    let _process = world.process("first");
+    world
+        .until("it is read", |world| {
+            world.host(&name).status.powered_on == Some(true)
+        })
+        .await;
+    // All that may be told at a time is being told, and not answered.
+    for n in 0..50 {
+        let stuck = HostName::new(&name.namespace, format!("stuck-{n}"));
+        world.lock().stuck.insert(stuck);
+        world.add(&format!("stuck-{n}"));
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let begun = world.clock.now().mono;
+    world.annotate(&name, KEY, HARD);
+    world
+        .until("off is confirmed", |world| {
+            world.host(&name).status.power.off_confirmed_at.is_some()
+        })
+        .await;
+    let took = world.clock.now().mono.saturating_sub(begun);
+    let expected = world.config.confirm + Duration::from_millis(250);
+    assert!(took < expected, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_password_that_was_changed_is_read_again_when_the_old_one_is_refused() {
     let world = World::new();
     let name = world.add("h0");

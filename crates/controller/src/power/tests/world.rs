@@ -67,6 +67,8 @@ pub(super) struct State {
     pub(super) cut: Option<(usize, Cut)>,
     /// Writes are done, and this is the answer.
     pub(super) pruned: bool,
+    /// No write of these hosts is ever answered.
+    pub(super) stuck: BTreeSet<HostName>,
     /// The live baremetal-operator, which has all hosts.
     pub(super) operator: Option<String>,
     version: u64,
@@ -358,6 +360,9 @@ impl HostStore for World {
         conditions: &'a [Write],
         now: Now,
     ) -> BoxFuture<'a, Result<Host, WriteError>> {
+        if self.lock().stuck.contains(&host.name) {
+            return futures::future::pending().boxed();
+        }
         let what = format!("{} writes {}", host.name.name, write.why);
         let effect = move |state: &mut State, _| {
             state.change(host, |host| {

@@ -1,5 +1,7 @@
 //! What is known of a host before anything is read, and in one sentence.
 
+use std::sync::Arc;
+
 use super::{HostView, POWER_AS_WANTED, host_condition};
 use crate::explain::words::age;
 use crate::power::{Access, Config, Cost, Memory, Owner, Seen, decide, reason};
@@ -19,7 +21,7 @@ pub(super) fn foretold(view: &HostView, now: Now) -> Option<Because> {
     ];
     let cost = Cost::Request;
     let seen = Seen {
-        host: view.host.clone(),
+        host: Arc::new(view.host.clone()),
         // Where nobody knows, nothing is blamed on another controller.
         owner: match &view.owner {
             Owner::NotYetKnown => Owner::Ours,

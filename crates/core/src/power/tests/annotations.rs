@@ -87,7 +87,7 @@ fn one_hard_among_several_makes_it_hard_also_while_a_soft_power_off_is_under_way
 #[test]
 fn off_provisioned_states_only_force_is_obeyed_and_the_rest_is_said() {
     let mut world = World::new(&[(BASE, HARD)], true, true);
-    world.seen.host.externally_provisioned = Some(false);
+    world.seen.host_mut().externally_provisioned = Some(false);
     world.run(60);
     assert_eq!(world.kinds(), []);
     assert!(world.said(reason::NOT_PROVISIONED));
@@ -127,9 +127,9 @@ fn where_no_provisioner_keeps_the_state_it_follows_externally_provisioned() {
         (Some(true), None, Some("inspecting"), "inspecting"),
     ] {
         let mut world = World::new(&[], true, true);
-        world.seen.host.externally_provisioned = spec;
-        world.seen.host.status.provisioning = standing.map(str::to_owned);
-        world.seen.host.status.power.externally_provisioned = remembered;
+        world.seen.host_mut().externally_provisioned = spec;
+        world.seen.host_mut().status.provisioning = standing.map(str::to_owned);
+        world.seen.host_mut().status.power.externally_provisioned = remembered;
         world.run(5);
         let is = world.status().provisioning.as_deref();
         assert_eq!(is, Some(written), "{spec:?} {remembered:?} {standing:?}");
@@ -141,7 +141,7 @@ fn a_host_that_is_deprovisioned_loses_all_reboot_annotations_and_no_others() {
     let mut world = World::new(&[(KEY, ""), ("mine", "x")], true, true);
     world.until_confirmed();
     world.annotate(BASE, "");
-    world.seen.host.externally_provisioned = Some(false);
+    world.seen.host_mut().externally_provisioned = Some(false);
     world.run(60);
     let left: Vec<_> = world.seen.host.annotations.keys().cloned().collect();
     assert_eq!(left, ["mine"]);

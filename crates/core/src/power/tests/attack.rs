@@ -34,7 +34,7 @@ fn respecify(world: &mut World, change: impl FnOnce(&mut Seen)) {
 
 fn without_pdu(world: &mut World) {
     respecify(world, |seen| {
-        seen.host.levels.truncate(1);
+        seen.host_mut().levels.truncate(1);
         seen.access.truncate(1);
     });
 }
@@ -77,7 +77,7 @@ fn a_time_of_confirmation_without_an_answered_power_off_behind_it_is_no_proof() 
         let mut world = held();
         // Somebody restores an older status, or writes one.
         world.crash(0);
-        let power = &mut world.seen.host.status.power;
+        let power = &mut world.seen.host_mut().status.power;
         let command = power.command.as_mut().unwrap();
         (command.end, command.id) = (end.clone(), "restored/1".into());
         world.version += 1;
@@ -140,7 +140,7 @@ fn a_command_to_a_level_that_is_no_more_goes_to_one_that_is() {
             let mut world = held_by_pdu();
             mend(&mut world);
             world.crash(0);
-            let power = &mut world.seen.host.status.power;
+            let power = &mut world.seen.host_mut().status.power;
             power.off_confirmed_at = None;
             let standing = power.command.as_mut().unwrap();
             standing.command = command;
@@ -169,7 +169,7 @@ fn numbers_and_times_written_by_hand_are_survived() {
             world.bmcs[0].takes = vec![Takes::Fails(Class::Refused); 3];
             world.run(2);
             world.crash(0);
-            let power = &mut world.seen.host.status.power;
+            let power = &mut world.seen.host_mut().status.power;
             let command = power.command.as_mut().expect("it is being powered off");
             (command.attempt, command.before) = (number, number);
             command.level = usize::MAX;
@@ -242,7 +242,7 @@ fn the_interval_between_two_readings_begins_with_the_first_answer() {
 fn a_new_leaders_proof_is_read_after_every_command_of_unknown_end_can_be_run_no_more() {
     let mut world = held();
     world.crash(0);
-    let power = &mut world.seen.host.status.power;
+    let power = &mut world.seen.host_mut().status.power;
     power.command.as_mut().unwrap().after_unknown = true;
     world.version += 1;
     // Two polls, of which the first is too early.

@@ -6,13 +6,13 @@ use crate::power::*;
 fn reboot_killed_at(step: u32, value: &str, online: bool) -> World {
     let mut world = World::new(&[], true, true);
     world.run(3);
-    world.seen.host.online = online;
+    world.seen.host_mut().online = online;
     if value != "none" {
         world.annotate(BASE, value);
     }
     world.dies_at = Some(world.steps + step);
     world.run(240);
-    world.seen.host.online = true;
+    world.seen.host_mut().online = true;
     world.run(240);
     world
 }
@@ -158,7 +158,7 @@ fn an_intention_that_was_never_sent_is_written_anew_at_once() {
     command.id = "p1/lost".into();
     command.end = End::Open;
     let mut world = World::new(&[(BASE, HARD)], true, true);
-    world.seen.host.status.power.command = Some(command);
+    world.seen.host_mut().status.power.command = Some(command);
     world.seen.memory.writing("p1/lost");
     world.run(1);
     assert_eq!(world.sent.len(), 1);
@@ -174,7 +174,7 @@ fn a_command_goes_out_within_two_seconds_of_its_intention_or_is_decided_anew() {
     let Some(Action::WriteStatus(write)) = decided.actions.into_iter().next() else {
         panic!("an intention");
     };
-    world.seen.host.status = write.status;
+    world.seen.host_mut().status = write.status;
     world.seen.memory.written("p1/1", now.mono);
     for (later, goes) in [(2_000, true), (2_001, false)] {
         let mut then = now;

@@ -58,11 +58,15 @@ fn bad_input_has_a_condition_with_its_reason_and_what_to_do() {
         message: "create it".into(),
     };
     let rows: [(&str, Change); 6] = [
-        (reason::NO_BMC, Box::new(|seen| seen.host.levels.clear())),
+        (
+            reason::NO_BMC,
+            Box::new(|seen| seen.host_mut().levels.clear()),
+        ),
         (
             reason::INVALID_ADDRESS,
             Box::new(|seen| {
-                seen.host.levels[0].devices[0].address = Err(BadAddress("is no address".into()));
+                seen.host_mut().levels[0].devices[0].address =
+                    Err(BadAddress("is no address".into()));
             }),
         ),
         (
@@ -79,7 +83,7 @@ fn bad_input_has_a_condition_with_its_reason_and_what_to_do() {
         ),
         (
             reason::POWER_OFF_DISABLED,
-            Box::new(|seen| seen.host.disable_power_off = true),
+            Box::new(|seen| seen.host_mut().disable_power_off = true),
         ),
     ];
     for (why, change) in rows {
@@ -110,7 +114,7 @@ fn what_was_in_the_way_goes_and_the_host_is_driven() {
 #[test]
 fn an_off_confirmed_without_its_command_is_no_proof_of_ours() {
     let mut world = World::new(&[(KEY, HARD)], true, false);
-    world.seen.host.status.power.off_confirmed_at = Some(world.now().wall);
+    world.seen.host_mut().status.power.off_confirmed_at = Some(world.now().wall);
     assert_eq!(proof(&world.seen, &world.config, world.now()), None);
     world.until_confirmed();
     assert_eq!(world.kinds().len(), 1, "proved by us");

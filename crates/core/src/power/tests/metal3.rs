@@ -15,7 +15,7 @@ type Row = (
 /// Whether a reboot comes of it, and whether it is a hard one.
 fn outcome(annotations: &[(&str, &str)], state: &str) -> Option<bool> {
     let mut world = World::new(annotations, true, true);
-    world.seen.host.status.provisioning = Some(state.into());
+    world.seen.host_mut().status.provisioning = Some(state.into());
     world.bmcs[0].shuts_down = None;
     world.run(20);
     let first = world.sent.first()?;
@@ -92,7 +92,7 @@ fn test_reboot_with_suffixed_annotation() {
 fn test_reboot_with_annotations_power_off_disabled() {
     for name in [BASE, KEY] {
         let mut world = World::new(&[(name, "")], true, true);
-        world.seen.host.disable_power_off = true;
+        world.seen.host_mut().disable_power_off = true;
         world.run(300);
         // Where metal3 reboots without a proof, nothing is done here, and said.
         assert_eq!(world.kinds(), []);
@@ -106,10 +106,10 @@ fn test_power_on_and_test_power_off() {
     let mut world = World::new(&[], true, true);
     world.run(10);
     assert_eq!(world.status().powered_on, Some(true));
-    world.seen.host.online = false;
+    world.seen.host_mut().online = false;
     world.until_confirmed();
     assert_eq!(world.status().powered_on, Some(false));
-    world.seen.host.online = true;
+    world.seen.host_mut().online = true;
     world.until_on();
     assert_eq!(world.status().powered_on, Some(true));
     assert_eq!(world.kinds(), [Command::SoftOff, Command::On]);
@@ -119,7 +119,7 @@ fn test_power_on_and_test_power_off() {
 fn basic_ops_should_control_power_cycle_of_bmh_though_annotations() {
     let forced = r#"{"force":true}"#;
     let mut world = World::new(&[(BASE, forced)], true, true);
-    world.seen.host.status.provisioning = Some("available".into());
+    world.seen.host_mut().status.provisioning = Some("available".into());
     world.until_confirmed();
     assert!(
         world
@@ -141,7 +141,7 @@ fn basic_ops_should_control_power_cycle_of_bmh_though_annotations() {
 #[test]
 fn externally_provisioned_state_is_reached_and_power_works() {
     let mut world = World::new(&[(BASE, "")], true, true);
-    world.seen.host.externally_provisioned = Some(true);
+    world.seen.host_mut().externally_provisioned = Some(true);
     world.until_confirmed();
     world.until_on();
     let state = world.status().provisioning.as_deref();

@@ -52,7 +52,7 @@ fn chaos(world: &mut World, dice: &mut Dice, judge: &mut Judge, has_lies: bool) 
             4 => world.annotate(OTHER, HARD),
             5 => world.remove(KEY),
             6 => world.remove(OTHER),
-            _ => world.seen.host.online = !world.seen.host.online,
+            _ => world.seen.host_mut().online = !world.seen.host.online,
         }
     }
     if dice.one_in(minute * 2) {

@@ -57,7 +57,7 @@ fn a_host_that_may_not_be_read_or_is_nobody_knows_whose_is_unknown() {
         ("as it is", |_| {}, On),
         (
             "no power-off",
-            |seen| seen.host.disable_power_off = true,
+            |seen| seen.host_mut().disable_power_off = true,
             On,
         ),
         (

@@ -23,7 +23,7 @@ fn pending_and_the_first_intention_are_one_write_before_anything_is_sent() {
 fn pending_later_than_last_powered_on_powers_off_whatever_online_says() {
     for online in [true, false] {
         let mut world = World::new(&[], online, true);
-        world.seen.host.status.pending_reboot_since = Some(world.now().wall);
+        world.seen.host_mut().status.pending_reboot_since = Some(world.now().wall);
         world.until_confirmed();
         assert_eq!(world.power_offs(), 1);
     }
@@ -246,7 +246,7 @@ fn another_address_makes_the_old_answer_and_the_old_proof_nothing() {
     let mut world = World::new(&[(KEY, HARD)], true, true);
     world.until_confirmed();
     let address = Address::parse("redfish://192.0.2.77/redfish/v1/Systems/1");
-    world.seen.host.levels[0].devices[0].address = address;
+    world.seen.host_mut().levels[0].devices[0].address = address;
     world.seen.memory.forget_bmc();
     assert_eq!(proof(&world.seen, &world.config, world.now()), None);
     world.until_confirmed();
@@ -292,7 +292,7 @@ fn never_read_is_on() {
     world.run(10);
     assert_eq!(world.status().powered_on, Some(true));
     assert_eq!(world.power().state, Some(State::Unknown));
-    world.seen.host.status.powered_on = Some(false);
+    world.seen.host_mut().status.powered_on = Some(false);
     world.crash(1_000);
     world.run(10);
     assert_eq!(world.status().powered_on, Some(true), "status is no proof");
@@ -345,7 +345,7 @@ fn a_power_off_that_is_not_wanted_any_more_is_withdrawn_before_it_is_sent_and_wa
     world.bmcs[0].shuts_down = None;
     world.run(30);
     assert_eq!(world.kinds(), [Command::SoftOff]);
-    world.seen.host.online = true;
+    world.seen.host_mut().online = true;
     world.until("closed", |world| world.power().command.is_none());
     assert!(world.is_on());
     assert_eq!(world.kinds(), [Command::SoftOff], "no hard one");
@@ -353,7 +353,7 @@ fn a_power_off_that_is_not_wanted_any_more_is_withdrawn_before_it_is_sent_and_wa
 
     let mut world = World::new(&[], false, true);
     world.run(5);
-    world.seen.host.online = true;
+    world.seen.host_mut().online = true;
     world.until_on();
     world.until("its shutdown", |world| world.power_offs() == 1);
     world.until_on();
@@ -455,7 +455,7 @@ fn an_answer_of_another_address_proves_nothing_of_this_one() {
     });
     world.run(1);
     let address = Address::parse("redfish://192.0.2.77/redfish/v1/Systems/1");
-    world.seen.host.levels[0].devices[0].address = address;
+    world.seen.host_mut().levels[0].devices[0].address = address;
     world.seen.memory.forget_bmc();
     world.until_confirmed();
     let mut confirmed = world

@@ -54,11 +54,11 @@ fn all_keys_have_to_go_before_it_is_powered_on() {
 fn held_and_not_online_stays_off_after_its_key_is_gone_until_online() {
     let mut world = World::new(&[(KEY, HARD)], true, true);
     world.until_confirmed();
-    world.seen.host.online = false;
+    world.seen.host_mut().online = false;
     world.remove(KEY);
     world.run(120);
     assert!(!world.is_on());
-    world.seen.host.online = true;
+    world.seen.host_mut().online = true;
     world.until_on();
 }
 

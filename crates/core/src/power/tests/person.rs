@@ -125,7 +125,7 @@ fn a_word_is_for_what_it_names_whoever_reads_it_first() {
 #[test]
 fn a_word_that_comes_with_its_key_in_one_write_is_for_it() {
     let mut world = dead();
-    let mut keyed = world.seen.host.clone();
+    let mut keyed = Host::clone(&world.seen.host);
     keyed.annotations.insert(OTHER.into(), HARD.into());
     let word = Confirmation::of(&keyed, "eve", world.now().wall, "pulled the plug");
     world.annotate(OTHER, HARD);
@@ -204,7 +204,7 @@ fn a_persons_word_counts_where_power_control_is_refused() {
     type Change = fn(&mut World);
     let rows: [(&str, Change); 6] = [
         ("no BMC", |world| {
-            world.seen.host.levels.clear();
+            world.seen.host_mut().levels.clear();
             world.seen.access.clear();
             world.seen.memory.forget_bmc();
         }),
@@ -215,7 +215,7 @@ fn a_persons_word_counts_where_power_control_is_refused() {
             };
         }),
         ("disablePowerOff", |world| {
-            world.seen.host.disable_power_off = true;
+            world.seen.host_mut().disable_power_off = true;
         }),
         ("shared", |world| {
             world.seen.shared_with = vec![HostName::new("hosts", "h2")];
@@ -309,8 +309,8 @@ fn who_says_it_comes_first_and_only_once_as_the_admission_policy_relies_on() {
 #[test]
 fn a_key_that_nobody_obeys_is_not_confirmed_by_a_person_either() {
     let mut world = dead();
-    world.seen.host.status.provisioning = Some("inspecting".into());
-    world.seen.host.status.power.obeyed_in = Some("inspecting".into());
+    world.seen.host_mut().status.provisioning = Some("inspecting".into());
+    world.seen.host_mut().status.power.obeyed_in = Some("inspecting".into());
     confirm(&mut world);
     assert_eq!(proved(&world), None, "nothing keeps the host off");
 }

@@ -23,7 +23,7 @@ fn theirs() -> World {
     world.seen.owner = Owner::Theirs {
         leader: "bmo-1".into(),
     };
-    let status = &mut world.seen.host.status;
+    let status = &mut world.seen.host_mut().status;
     status.provisioning = Some("provisioned".into());
     status.operational = Some("OK".into());
     status.powered_on = Some(true);
@@ -34,7 +34,7 @@ fn theirs() -> World {
 /// They obeyed, and say so.
 fn powers_off(world: &mut World) {
     world.set_power(false);
-    world.seen.host.status.powered_on = Some(false);
+    world.seen.host_mut().status.powered_on = Some(false);
     world.version += 1;
 }
 
@@ -111,32 +111,32 @@ fn nothing_less_proves_their_off() {
     let rows: [(&str, Change); 13] = [
         ("it is on", |world| world.set_power(true)),
         ("they say on", |world| {
-            world.seen.host.status.powered_on = Some(true);
+            world.seen.host_mut().status.powered_on = Some(true);
         }),
         ("they say nothing", |world| {
-            world.seen.host.status.powered_on = None;
+            world.seen.host_mut().status.powered_on = None;
         }),
         ("no power-off", |world| {
-            world.seen.host.disable_power_off = true;
+            world.seen.host_mut().disable_power_off = true;
         }),
         ("in error", |world| {
-            world.seen.host.status.operational = Some("error".into());
+            world.seen.host_mut().status.operational = Some("error".into());
         }),
         ("delayed", |world| {
-            world.seen.host.status.operational = Some("delayed".into());
+            world.seen.host_mut().status.operational = Some("delayed".into());
         }),
         ("detached by status", |world| {
-            world.seen.host.status.operational = Some("detached".into());
+            world.seen.host_mut().status.operational = Some("detached".into());
         }),
         ("detached", |world| {
             world.annotate("baremetalhost.metal3.io/detached", "");
         }),
         ("not provisioned", |world| {
             world.annotate(KEY, r#"{"mode":"hard","force":true}"#);
-            world.seen.host.status.provisioning = Some("available".into());
+            world.seen.host_mut().status.provisioning = Some("available".into());
         }),
         ("no state", |world| {
-            world.seen.host.status.provisioning = None;
+            world.seen.host_mut().status.provisioning = None;
         }),
         ("only the annotation that is set and forgotten", |world| {
             world.remove(KEY);
@@ -225,15 +225,15 @@ fn they_are_read_once_a_poll_unless_a_key_waits_and_only_their_bmc() {
     world.run(400);
     assert!(apart(&world) >= Duration::from_secs(45), "proved");
     // What it says of itself is known, and nobody wrote it down.
-    assert!(world.seen.memory.abouts.contains_key(&0));
-    assert!(!world.seen.memory.abouts.contains_key(&1));
+    assert!(world.seen.memory.abouts.get(0).is_some());
+    assert!(world.seen.memory.abouts.get(1).is_none());
     assert!(world.writes.is_empty());
 }
 
 #[test]
 fn a_host_that_was_ours_a_moment_ago_waits_for_the_end_of_our_own_commands() {
     let mut world = World::new(&[], true, true);
-    world.seen.host.status.provisioning = Some("provisioned".into());
+    world.seen.host_mut().status.provisioning = Some("provisioned".into());
     world.run(5);
     world.bmcs[0].default_takes = Takes::Silent {
         after: 10_000,

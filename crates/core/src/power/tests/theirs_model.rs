@@ -43,7 +43,7 @@ impl Operator {
             self.says.push((now + dice.roll(90_000), is_on));
         }
         if let Some((_, is_on)) = take_due(&mut self.says, now) {
-            world.seen.host.status.powered_on = Some(is_on);
+            world.seen.host_mut().status.powered_on = Some(is_on);
             world.version += 1;
         }
     }
@@ -86,9 +86,9 @@ fn run(seed: u64) -> usize {
     world.seen.owner = Owner::Theirs {
         leader: "bmo-1".into(),
     };
-    world.seen.host.status.provisioning = Some("provisioned".into());
+    world.seen.host_mut().status.provisioning = Some("provisioned".into());
     // metal3's default, which nobody has read.
-    world.seen.host.status.powered_on = Some(false);
+    world.seen.host_mut().status.powered_on = Some(false);
     let mut operator = Operator {
         looks: 0,
         wants_off: false,

@@ -25,7 +25,7 @@ fn status(pending: Option<i64>, last: Option<i64>, off: Option<i64>) -> HostStat
 fn times_in_the_future_are_passed_and_a_reboot_still_ends() {
     let mut world = World::new(&[(BASE, HARD)], true, true);
     let future: Timestamp = "2099-01-01T00:00:00Z".parse().unwrap();
-    world.seen.host.status.last_powered_on = Some(future);
+    world.seen.host_mut().status.last_powered_on = Some(future);
     world.until_on();
     assert!(world.status().pending_reboot_since > Some(future));
     assert!(world.status().last_powered_on > world.status().pending_reboot_since);
@@ -34,7 +34,7 @@ fn times_in_the_future_are_passed_and_a_reboot_still_ends() {
 #[test]
 fn without_room_for_a_later_time_nothing_is_done_and_it_is_said() {
     let mut world = World::new(&[(BASE, HARD)], true, true);
-    world.seen.host.status.last_powered_on = Some(Timestamp::MAX);
+    world.seen.host_mut().status.last_powered_on = Some(Timestamp::MAX);
     world.run(60);
     assert_eq!(world.kinds(), []);
     assert_eq!(world.because(), reason::INVALID_TIMES);

@@ -46,7 +46,7 @@ fn a_bmc_that_lost_its_power_with_the_machine_contradicts_nothing_and_is_asked_f
         .readings
         .iter()
         .find(|read| read.level == 0);
-    let off = world.seen.memory.off_since[&1];
+    let off = *world.seen.memory.off_since.get(1).unwrap();
     assert!(read.is_some_and(|read| read.asked >= off), "asked since");
     world.run(600);
     assert!(proved(&world).is_some(), "and it lasts");
@@ -95,9 +95,9 @@ fn what_a_bmc_says_in_its_last_moment_means_nothing() {
     let mut world = with_pdu(false);
     world.bmcs[0].default_takes = Takes::Fails(Class::Unsupported);
     world.until("the PDU was read off", |world| {
-        world.seen.memory.off_since.contains_key(&1)
+        world.seen.memory.off_since.get(1).is_some()
     });
-    let off = world.seen.memory.off_since[&1];
+    let off = *world.seen.memory.off_since.get(1).unwrap();
     world.seen.memory.read(Read {
         level: 0,
         asked: off + std::time::Duration::from_millis(500),

@@ -1,6 +1,7 @@
 //! A host, its BMC and a shell around the decision, in a time of their own.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -105,7 +106,7 @@ impl World {
             wall_ahead: 1_700_000_000_000,
             config: Config::default(),
             seen: Seen {
-                host: host(annotations, online),
+                host: Arc::new(host(annotations, online)),
                 owner: Owner::Ours,
                 shared_with: Vec::new(),
                 same_system: Vec::new(),
@@ -151,7 +152,7 @@ impl World {
             credentials: "pdu".into(),
             verify: true,
         };
-        self.seen.host.levels.push(Level {
+        self.seen.host_mut().levels.push(Level {
             devices: vec![device],
         });
         self.seen.access.push(Access::Ready {
@@ -195,13 +196,13 @@ impl World {
     }
 
     pub(crate) fn annotate(&mut self, name: &str, value: &str) {
-        let annotations = &mut self.seen.host.annotations;
+        let annotations = &mut self.seen.host_mut().annotations;
         annotations.insert(name.to_owned(), value.to_owned());
         self.version += 1;
     }
 
     pub(crate) fn remove(&mut self, name: &str) {
-        self.seen.host.annotations.remove(name);
+        self.seen.host_mut().annotations.remove(name);
         self.version += 1;
     }
 
@@ -312,7 +313,7 @@ impl World {
         self.jitter = (self.jitter * 31 + 17) % 100;
         let id = format!("p{}/{}", self.process, self.ids);
         let now = self.now();
-        self.seen.host.resource_version = self.version.to_string();
+        self.seen.host_mut().resource_version = self.version.to_string();
         let host = self.seen.host.clone();
         self.seen.memory.saw(&host, now);
         let decision = decide(
@@ -418,7 +419,7 @@ impl World {
         if is_new {
             self.seen.memory.writing(id);
         }
-        self.seen.host.status = write.status;
+        self.seen.host_mut().status = write.status;
         self.version += 1;
         self.writes.push((self.time, self.seen.host.status.clone()));
         if self.dies() {

@@ -41,7 +41,11 @@ pub(super) fn ready() -> Ready {
 }
 
 fn ready_with(power: &Power, node: &NodeSeen) -> Ready {
-    let world = world([marked("a")], [power.seen.host.clone()], [node.clone()]);
+    let world = world(
+        [marked("a")],
+        [power.seen.host.as_ref().clone()],
+        [node.clone()],
+    );
     let case = case_of(&world, "machine/machines/a").unwrap();
     let now = power.now();
     let beat = beat(case.node.as_ref(), 5);

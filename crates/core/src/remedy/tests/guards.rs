@@ -35,7 +35,7 @@ impl Marked {
     }
 
     fn case(&self) -> Case {
-        let host = self.power.seen.host.clone();
+        let host = self.power.seen.host.as_ref().clone();
         let world = world([self.machine.clone()], [host], [self.node.clone()]);
         case_of(&world, "machine/machines/a").unwrap()
     }
@@ -328,7 +328,7 @@ fn a_machine_that_is_paused_is_begun_nothing_with() {
 #[test]
 fn a_host_that_would_not_obey_the_key_gets_none() {
     let mut it = Marked::new();
-    it.power.seen.host.status.provisioning = Some("deprovisioning".into());
+    it.power.seen.host_mut().status.provisioning = Some("deprovisioning".into());
     assert_eq!(it.refused(), Some(reason::HOST_NOT_PROVISIONED));
     let message = it.decision().because.message;
     assert!(message.contains("deprovisioning"), "{message}");
@@ -384,7 +384,7 @@ const CONTRADICTIONS: [(&str, Breaks); 8] = [
 fn a_key_comes_only_after_lease_mark_and_fresh_reads_that_agree() {
     let mut it = Marked::new();
     it.node.fenced = true;
-    let host = it.power.seen.host.clone();
+    let host = it.power.seen.host.as_ref().clone();
     let mut world = world([it.machine.clone()], [host], [it.node.clone()]);
     let resource_version = "1".into();
     let lease = RemedyLease { resource_version };

@@ -151,7 +151,7 @@ pub(super) fn power_at(power: &Power, now: crate::Now) -> PowerSeen {
 /// The power side of this host, with its BMC.
 pub(super) fn power_of(host: &Host, is_on: bool) -> Power {
     let mut power = Power::new(&[], host.online, is_on);
-    power.seen.host = host.clone();
+    power.seen.host = Arc::new(host.clone());
     power.about.system_uuid = Some(UUID.into());
     power
 }

@@ -373,7 +373,7 @@ fn a_key_of_our_name_that_is_not_ours_stays_where_no_machine_is_linked() {
         host.online = false;
         let mut power = power_of(&host, true);
         power.until_confirmed();
-        let world = world([], [power.seen.host.clone()], []);
+        let world = world([], [power.seen.host.as_ref().clone()], []);
         let case = case_of(&world, "host/machines/h-a").unwrap();
         let known = Known {
             power: Some(power_seen(&power)),
@@ -399,12 +399,20 @@ fn for_a_linked_machine_the_table_looks_at_the_key_only() {
         ..Known::default()
     };
     let (around, config) = (Around::default(), Config::default());
-    let withdrawn = world([machine("a")], [power.seen.host.clone()], [node("a")]);
+    let withdrawn = world(
+        [machine("a")],
+        [power.seen.host.as_ref().clone()],
+        [node("a")],
+    );
     let case = case_of(&withdrawn, A).unwrap();
     let decision = decide(&case, &known, &around, &config, power.now());
     assert!(matches!(&decision.actions[..], [Action::RemoveKey { .. }]));
     // But it proves nothing: nobody knows when, and for whom, it was put there.
-    let needed = world([marked("a")], [power.seen.host.clone()], [node("a")]);
+    let needed = world(
+        [marked("a")],
+        [power.seen.host.as_ref().clone()],
+        [node("a")],
+    );
     let case = case_of(&needed, A).unwrap();
     let decision = decide(&case, &known, &around, &config, power.now());
     assert_eq!(decision.actions, vec![]);

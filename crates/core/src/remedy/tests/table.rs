@@ -67,7 +67,7 @@ impl Row {
             power.run(90);
         }
         let nodes = (node_bit == 1).then(|| node("a"));
-        let world = world([machine], [power.seen.host.clone()], nodes);
+        let world = world([machine], [power.seen.host.as_ref().clone()], nodes);
         let config = Config::default();
         Self {
             world,
@@ -90,7 +90,7 @@ impl Row {
     fn first_move(&mut self) -> Vec<Action> {
         let mut known = Known::default();
         for _ in 0..12 {
-            self.world.hosts = [self.power.seen.host.clone()]
+            self.world.hosts = [self.power.seen.host.as_ref().clone()]
                 .map(|host| (host.name.clone(), Arc::new(host)))
                 .into();
             let Some(case) = case_of(&self.world, "machine/machines/a") else {

@@ -253,7 +253,7 @@ impl Town {
 
     pub(super) fn world(&self) -> World {
         let hosts = self.sites.iter().map(|site| {
-            let mut host = site.power.seen.host.clone();
+            let mut host = site.power.seen.host.as_ref().clone();
             host.resource_version = site.power.version.to_string();
             host
         });

@@ -24,7 +24,7 @@ fn a_host_that_was_made_anew_since_is_refused() {
     town.config.max_fenced = 0;
     town.fails("a", DELETE);
     town.run(10);
-    town.site("a").power.seen.host.uid = "another".into();
+    town.site("a").power.seen.host_mut().uid = "another".into();
     town.config.max_fenced = 5;
     town.run(60);
     assert_eq!(

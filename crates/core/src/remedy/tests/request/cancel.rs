@@ -101,7 +101,7 @@ fn a_host_that_its_owner_wants_off_is_not_waited_for() {
     let mut town = Town::new(&["a"]);
     town.fails("a", DELETE);
     town.until("released", |town| town.node("a").is_none());
-    town.site("a").power.seen.host.online = false;
+    town.site("a").power.seen.host_mut().online = false;
     town.delete("a");
     town.until("gone", is_gone);
     assert!(!town.is_keyed("a") && !town.is_on("a"));

@@ -45,7 +45,7 @@ fn capm3_01_host_not_found() {
 #[test]
 fn capm3_02_host_online_false() {
     let mut town = Town::new(&["a"]);
-    town.site("a").power.seen.host.online = false;
+    town.site("a").power.seen.host_mut().online = false;
     town.until("off", |town| !town.is_on("a"));
     town.fails("a", DELETE);
     town.until("released", |town| town.node("a").is_none());
