@@ -5,6 +5,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, IF_MATCH};
 use http::{HeaderValue, Method, Request};
 use serde_json::{Value, json};
 
+use super::exchange::Last;
 use super::login::Pass;
 use crate::{Class, Credentials, Fault};
 
@@ -14,6 +15,7 @@ pub(super) struct Ask {
     pub(super) path: String,
     body: Option<Value>,
     if_match: Option<String>,
+    is_last: bool,
 }
 
 impl Ask {
@@ -23,6 +25,7 @@ impl Ask {
             path: path.into(),
             body: None,
             if_match: None,
+            is_last: false,
         }
     }
 
@@ -62,6 +65,11 @@ impl Ask {
         }
     }
 
+    /// The same; `is_last`: nothing is asked for long after it.
+    pub(super) fn last(self, is_last: bool) -> Self {
+        Self { is_last, ..self }
+    }
+
     /// `GET /redfish/v1/Systems/1`, for sentences.
     pub(super) fn words(&self, path: &str) -> String {
         format!("{} {path}", self.method)
@@ -86,6 +94,9 @@ impl Ask {
         }
         if let Some(etag) = &self.if_match {
             request = request.header(IF_MATCH, etag);
+        }
+        if self.is_last {
+            request = request.extension(Last);
         }
         let body = match &self.body {
             Some(body) => {

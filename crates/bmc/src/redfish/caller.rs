@@ -56,20 +56,19 @@ impl Caller {
     /// Each is harmless: nothing was told to do anything.
     pub(super) async fn document<T: DeserializeOwned>(
         &self,
-        path: &str,
+        ask: &Ask,
         deadline: Deadline,
     ) -> Result<(T, String), Fault> {
-        let reply = self.get(path, deadline).await?;
+        let reply = self.get(ask, deadline).await?;
         let document = reply.document().map_err(nothing_sent)?;
         Ok((document, reply.path))
     }
 
     /// Asks for something. A connection that was lost before its answer is tried once more: BMCs close
     /// idle ones at any moment.
-    pub(super) async fn get(&self, path: &str, deadline: Deadline) -> Result<Reply, Fault> {
-        let ask = Ask::get(path);
-        let reply = match self.ask(&ask, deadline).await {
-            Err(fault) if is_lost(&fault) => self.ask(&ask, deadline).await,
+    pub(super) async fn get(&self, ask: &Ask, deadline: Deadline) -> Result<Reply, Fault> {
+        let reply = match self.ask(ask, deadline).await {
+            Err(fault) if is_lost(&fault) => self.ask(ask, deadline).await,
             reply => reply,
         };
         reply.map_err(nothing_sent)

@@ -17,8 +17,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 const KEEPERS: usize = 1_000;
 /// How long theirs is kept idle: longer than the default poll interval.
 const KEPT: Duration = Duration::from_secs(90);
-/// How long that of the others is: longer than the default confirm interval, so that whatever is under
-/// way has one connection.
+/// How long that of the others is, after requests that others follow: longer than the default confirm
+/// interval, so that whatever is under way has one connection.
 const BRIEF: Duration = Duration::from_secs(6);
 
 /// The HTTP clients that drivers share: one or two for each way to verify certificates, not one for each
@@ -31,10 +31,10 @@ type Shared = BTreeMap<(Trust, Idle), Weak<Client>>;
 
 /// What becomes of an idle connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Idle {
+pub(super) enum Idle {
     /// It is kept until the next poll.
     Kept,
-    /// It is closed.
+    /// It is closed: at once after a [`Last`](super::exchange::Last) request, else soon.
     Closed,
 }
 
@@ -71,7 +71,7 @@ impl Clients {
     ///
     /// # Errors
     /// [`Class::Tls`]: the CA is none.
-    pub(super) fn client(&self, trust: Trust) -> Result<Arc<Client>, Fault> {
+    pub(super) fn client(&self, trust: Trust) -> Result<(Arc<Client>, Idle), Fault> {
         let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_used = |client: &Weak<Client>| client.strong_count() > 0;
         clients.retain(|_, client| is_used(client));
@@ -84,11 +84,11 @@ impl Clients {
         };
         let key = (trust, idle);
         if let Some(client) = clients.get(&key).and_then(Weak::upgrade) {
-            return Ok(client);
+            return Ok((client, idle));
         }
         let client = Arc::new(client(&key.0, idle)?);
         clients.insert(key, Arc::downgrade(&client));
-        Ok(client)
+        Ok((client, idle))
     }
 }
 
@@ -131,7 +131,8 @@ mod tests {
     use super::*;
 
     fn client(clients: &Clients, verify: bool) -> Arc<Client> {
-        clients.client(Trust::of(None, verify)).expect("a client")
+        let client = clients.client(Trust::of(None, verify));
+        client.expect("a client").0
     }
 
     #[test]

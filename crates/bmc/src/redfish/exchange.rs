@@ -8,6 +8,11 @@ use http::{Request, Response};
 
 use crate::Fault;
 
+/// A mark of a request (among its extensions): nothing is asked for long after it. Who is short of
+/// connections closes this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Last;
+
 /// Carries requests to one BMC. The driver does not know whether a network lies between: the real one
 /// is [`super::Http`]; a simulated BMC is asked in process, under virtual time.
 pub trait Exchange: Send + Sync + 'static {

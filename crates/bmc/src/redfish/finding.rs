@@ -3,6 +3,7 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use super::Redfish;
+use super::ask::Ask;
 use super::deadline::Deadline;
 use super::document::{ActionInfo, Collection, Link, Reset, System};
 use super::ways::{Abilities, has_button};
@@ -34,7 +35,8 @@ impl Redfish {
     /// The system, read now; what it says of its reset action is kept.
     pub(super) async fn system(&self, deadline: Deadline) -> Result<System, Fault> {
         let path = self.path(deadline).await?;
-        let found = self.caller.document::<System>(&path, deadline).await;
+        let ask = Ask::get(path).last(!self.is_commanded());
+        let found = self.caller.document::<System>(&ask, deadline).await;
         let (system, path) = found.inspect_err(|fault| {
             if fault.class == Class::NoSuchSystem {
                 self.forget();
@@ -76,7 +78,8 @@ impl Redfish {
     async fn discover(&self, deadline: Deadline) -> Result<String, Fault> {
         let root = self.caller.root(deadline).await?;
         let link = self.caller.origin.path(root.systems())?;
-        let (systems, _) = self.caller.document::<Collection>(&link, deadline).await?;
+        let ask = Ask::get(link);
+        let (systems, _) = self.caller.document::<Collection>(&ask, deadline).await?;
         match systems.members.as_slice() {
             [only] if systems.len() == 1 => self.caller.origin.path(&only.id),
             members => Err(not_one(members, systems.len())),
@@ -102,7 +105,7 @@ impl Redfish {
     /// switched off.
     async fn reset_types(&self, link: String, deadline: Deadline) -> Result<Vec<String>, Fault> {
         let path = self.caller.origin.path(&link)?;
-        let reply = self.caller.get(&path, deadline).await?;
+        let reply = self.caller.get(&Ask::get(path), deadline).await?;
         let info = reply.document::<ActionInfo>();
         let types = info.map_or_else(|_| Vec::new(), |info| info.reset_types());
         self.lock_known().info = Some((link, types.clone()));

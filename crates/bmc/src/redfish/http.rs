@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{Request, Response};
+use ::http::header::CONNECTION;
+use ::http::{HeaderValue, Request, Response};
 use bytes::{Bytes, BytesMut};
 use dogwatch_core::power::Address;
 use futures::future::BoxFuture;
 use reqwest::Client;
 
-use super::clients::{Clients, Trust};
+use super::clients::{Clients, Idle, Trust};
+use super::exchange::Last;
 use super::origin::Origin;
 use super::{Exchange, failure};
 use crate::{Class, Fault};
@@ -19,6 +21,7 @@ const LARGEST: usize = 1 << 20;
 /// One BMC on the network.
 pub struct Http {
     client: Arc<Client>,
+    idle: Idle,
     /// `https://HOST:PORT`.
     origin: String,
 }
@@ -37,8 +40,10 @@ impl Http {
     ) -> Result<Self, Fault> {
         let none = || Fault::harmless(Class::Unsupported, "the address is not Redfish's");
         let origin = Origin::of(address).ok_or_else(none)?;
+        let (client, idle) = clients.client(Trust::of(ca, verify))?;
         Ok(Self {
-            client: clients.client(Trust::of(ca, verify))?,
+            client,
+            idle,
             origin: origin.to_string(),
         })
     }
@@ -48,7 +53,12 @@ impl Http {
         request: Request<Bytes>,
         within: Duration,
     ) -> Result<Response<Bytes>, Fault> {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        let is_last = head.extensions.get::<Last>().is_some();
+        if is_last && self.idle == Idle::Closed {
+            let close = HeaderValue::from_static("close");
+            head.headers.insert(CONNECTION, close);
+        }
         let url = format!("{}{}", self.origin, head.uri);
         let request = self.client.request(head.method, url).headers(head.headers);
         let response = request.body(body).timeout(within).send().await;

@@ -33,11 +33,12 @@ mod secrets;
 mod task;
 mod ways;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dogwatch_core::power::{Address, Vendor};
 use futures::future::BoxFuture;
+use tokio::time::Instant;
 
 use self::caller::Caller;
 pub use self::clients::Clients;
@@ -48,6 +49,9 @@ pub use self::http::Http;
 use self::origin::Origin;
 use crate::{About, Answer, Bmc, Class, Command, Cost, Credentials, Fault, Reading};
 
+/// How long after a command the power is read every few seconds at least.
+const AFTER_COMMAND: Duration = Duration::from_secs(30);
+
 /// A BMC that speaks Redfish.
 pub struct Redfish {
     caller: Caller,
@@ -57,6 +61,8 @@ pub struct Redfish {
     known: Mutex<Known>,
     /// One command at a time.
     turn: tokio::sync::Mutex<()>,
+    /// Since when the last command is under way, or its effect is looked for.
+    commanded: Mutex<Option<Instant>>,
 }
 
 impl Redfish {
@@ -75,12 +81,18 @@ impl Redfish {
             Address::Redfish { vendor, system, .. } => (*vendor, system.clone()),
             Address::Ipmi { .. } | Address::Fence { .. } => return Err(none()),
         };
+        // The exchange goes by the CA; a bundle can be larger than all else of a driver.
+        let credentials = Credentials {
+            ca: None,
+            ..credentials
+        };
         Ok(Self {
             caller: Caller::new(exchange, origin, credentials),
             vendor,
             given,
             known: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
+            commanded: Mutex::default(),
         })
     }
 
@@ -100,6 +112,15 @@ impl Redfish {
         })
     }
 
+    /// Whether one reading follows the other because of a command.
+    fn is_commanded(&self) -> bool {
+        let commanded = self
+            .commanded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        commanded.is_some_and(|at| at.elapsed() < AFTER_COMMAND)
+    }
+
     fn told<T>(&self, said: Result<T, Fault>) -> Result<T, Fault> {
         said.map_err(|fault| self.caller.tell(fault))
     }
@@ -113,6 +134,11 @@ impl Bmc for Redfish {
 
     fn send(&self, command: Command, within: Duration) -> BoxFuture<'_, Result<Answer, Fault>> {
         let deadline = Deadline::after(within);
+        let mut commanded = self
+            .commanded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *commanded = Some(Instant::now());
         Box::pin(async move { self.told(self.command(command, deadline).await) })
     }
 

@@ -6,6 +6,7 @@ use http::StatusCode;
 use http::header::LOCATION;
 use serde_json::Value;
 
+use super::ask::Ask;
 use super::caller::Caller;
 use super::deadline::Deadline;
 use super::document::task_state;
@@ -50,7 +51,10 @@ pub(super) async fn finish(
         let path = caller.origin.path(link).map_err(unknown)?;
         pause(wait, deadline).await?;
         wait = (wait * 2).min(LONGEST_WAIT);
-        let reply = caller.get(&path, deadline).await.map_err(unknown)?;
+        let reply = caller
+            .get(&Ask::get(path), deadline)
+            .await
+            .map_err(unknown)?;
         progress = self::progress(&reply)?;
     }
 }

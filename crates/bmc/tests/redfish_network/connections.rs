@@ -1,8 +1,9 @@
 //! How many connections there are, and to whom.
 
-use std::process::Command;
+use std::process;
+use std::sync::Arc;
 
-use dogwatch_bmc::{Options, Reading};
+use dogwatch_bmc::{Bmc, Class, Command, Options, Reading};
 
 use crate::server::{Authority, Server, Then};
 use crate::{WITHIN, address, driver};
@@ -33,6 +34,27 @@ async fn polls_share_one_connection() {
     }
 }
 
+#[tokio::test]
+async fn who_is_one_too_many_keeps_no_connection_between_polls_but_after_a_command() {
+    let bmc = Server::http(Then::Serves).await;
+    let options = Options::default();
+    let address = address("redfish+http", bmc.port);
+    let drivers = (0..=1_000).map(|_| driver(&address, None, true, &options).expect("a driver"));
+    let drivers: Vec<_> = drivers.collect();
+    let polls = async |driver: &Arc<dyn Bmc>| {
+        for _ in 0..3 {
+            assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+        }
+        bmc.connections()
+    };
+    assert_eq!(polls(&drivers[0]).await, 1, "one of those that keep theirs");
+    assert_eq!(polls(&drivers[1_000]).await, 1 + 3);
+    // This BMC has no way to be switched off; that is found out with a request.
+    let sent = drivers[1_000].send(Command::Off, WITHIN).await;
+    assert_eq!(sent.map_err(|fault| fault.class), Err(Class::Unsupported));
+    assert_eq!(polls(&drivers[1_000]).await, 1 + 3 + 1);
+}
+
 /// Where the child finds its BMC.
 const PORT: &str = "DOGWATCH_TEST_BMC_PORT";
 
@@ -60,7 +82,7 @@ async fn reads_its_bmc() {
 async fn a_proxy_of_the_environment_is_told_nothing() {
     let bmc = Server::http(Then::Serves).await;
     let proxy = Server::http(Then::Serves).await;
-    let mut child = Command::new(std::env::current_exe().expect("this program"));
+    let mut child = process::Command::new(std::env::current_exe().expect("this program"));
     child.args(["--exact", "connections::reads_its_bmc", "--ignored"]);
     let url = format!("http://127.0.0.1:{}", proxy.port);
     for name in [
