@@ -21,6 +21,10 @@ use crate::in_time::InTime;
 /// How long a TCP and TLS connection may take to come about.
 pub const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long an idle connection is used again: an API server closes it after 90 s, which a request that is
+/// sent at that moment takes for a lost answer.
+const KEPT: Duration = Duration::from_secs(80);
+
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -122,7 +126,9 @@ fn direct(config: Config) -> kube::Result<Client> {
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(Some(CONNECT_PATIENCE));
     let tls = config.rustls_https_connector_with_connector(tcp)?;
-    let http: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new()).build(tls);
+    let http: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new())
+        .pool_idle_timeout(KEPT)
+        .build(tls);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)

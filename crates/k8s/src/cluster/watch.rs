@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::{Policies, Policy};
+use dogwatch_core::reboot::NodeSeen;
 use futures::FutureExt as _;
 use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -14,6 +14,7 @@ use kube::{Api, Client, ResourceExt as _};
 use super::view::{ClusterView, LeaseObject, PolicyStanding};
 use crate::error::{Error, Kind};
 use crate::node::node_seen;
+use crate::paged::{Paged, Trimmed};
 use crate::policy::{PolicyObject, convert, unreadable};
 use crate::watch::{Event, Full, Selection, watch};
 
@@ -21,7 +22,7 @@ use crate::watch::{Event, Full, Selection, watch};
 pub struct ClusterWatch {
     client: Client,
     jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
-    node_events: BoxStream<'static, Event<Node>>,
+    node_events: BoxStream<'static, Event<TrimmedNode>>,
     lease_events: BoxStream<'static, Event<Lease>>,
     policy_events: BoxStream<'static, Event<PolicyObject>>,
     known_policies: BTreeMap<String, Policy>,
@@ -38,8 +39,11 @@ struct Listed {
     policies: bool,
 }
 
+/// `None`: of a name that no API server would accept.
+type TrimmedNode = Trimmed<Option<Arc<NodeSeen>>>;
+
 enum Change {
-    Node(Box<Event<Node>>),
+    Node(Event<TrimmedNode>),
     Lease(Event<Lease>),
     Policy(Event<PolicyObject>),
 }
@@ -58,10 +62,14 @@ impl ClusterWatch {
             move || jitter()
         };
         let everything = Selection::default;
-        let nodes: Api<Node> = Api::all(client.clone());
+        // A Node is 10 KiB and more, most of it its images; what is kept of it is a fifth.
+        let nodes = Paged {
+            api: Api::<Node>::all(client.clone()),
+            keep: Arc::new(|node: &Node| node_seen(node).ok().map(Arc::new)),
+        };
         let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
         Self {
-            node_events: watch(Full(nodes), everything(), pauses()).boxed(),
+            node_events: watch(nodes, everything(), pauses()).boxed(),
             lease_events: watch(Full(leases), everything(), pauses()).boxed(),
             policy_events: policies(&client, &jitter),
             client,
@@ -91,7 +99,7 @@ impl ClusterWatch {
     async fn next(&mut self) -> Change {
         const NEVER: &str = "a watch has no end";
         tokio::select! {
-            event = self.node_events.next() => Change::Node(Box::new(event.expect(NEVER))),
+            event = self.node_events.next() => Change::Node(event.expect(NEVER)),
             event = self.lease_events.next() => Change::Lease(event.expect(NEVER)),
             event = self.policy_events.next() => Change::Policy(event.expect(NEVER)),
         }
@@ -99,7 +107,7 @@ impl ClusterWatch {
 
     fn take(&mut self, change: Change) {
         match change {
-            Change::Node(event) => self.take_node(*event),
+            Change::Node(event) => self.take_node(event),
             Change::Lease(event) => self.take_lease(event),
             Change::Policy(event) => self.take_policy(event),
         }
@@ -111,22 +119,22 @@ impl ClusterWatch {
         self.view.synced = nodes && leases && policies;
     }
 
-    fn take_node(&mut self, event: Event<Node>) {
+    fn take_node(&mut self, event: Event<TrimmedNode>) {
         let nodes = &mut self.view.nodes;
-        // The API server accepts no name that we would not.
-        let entry = |node: &Node| {
-            let seen = node_seen(node).ok()?;
-            Some((seen.name.clone(), Arc::new(seen)))
-        };
+        let entry = |seen: Arc<NodeSeen>| (seen.name.clone(), seen);
         match event {
             Event::Restarted(all) => {
-                *nodes = all.iter().filter_map(entry).collect();
+                *nodes = all
+                    .into_iter()
+                    .filter_map(|it| it.kept)
+                    .map(entry)
+                    .collect();
                 self.listed.nodes = true;
             }
-            Event::Applied(node) => nodes.extend(entry(&node)),
+            Event::Applied(node) => nodes.extend(node.kept.map(entry)),
             Event::Deleted(node) => {
-                if let Ok(name) = NodeName::new(node.name_any()) {
-                    nodes.remove(&name);
+                if let Some(seen) = node.kept {
+                    nodes.remove(&seen.name);
                 }
             }
             Event::Trouble(error) => return self.trouble("nodes", &error),
