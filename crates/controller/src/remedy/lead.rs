@@ -43,11 +43,20 @@ pub(super) struct Remediator {
     cluster: Cluster,
     power: watch::Receiver<u64>,
     eyes: Eyes,
+    /// Whether the watches show what the eyes have not taken in: it is taken in once for each pass, for it
+    /// costs a copy of all names.
+    unseen: Unseen,
     notes: BTreeMap<Subject, Note>,
     jobs: FuturesUnordered<BoxFuture<'static, Done>>,
     speeches: FuturesUnordered<BoxFuture<'static, ()>>,
     /// What cannot be seen, as it was last said.
     trouble: BTreeMap<&'static str, String>,
+}
+
+#[derive(Default)]
+struct Unseen {
+    objects: bool,
+    cluster: bool,
 }
 
 impl Remediator {
@@ -62,6 +71,10 @@ impl Remediator {
             settings,
             means,
             eyes: Eyes::default(),
+            unseen: Unseen {
+                cluster: true,
+                ..Unseen::default()
+            },
             notes: BTreeMap::new(),
             jobs: FuturesUnordered::new(),
             speeches: FuturesUnordered::new(),
@@ -71,8 +84,6 @@ impl Remediator {
 
     pub(super) async fn lead(mut self) {
         info!("remediation begins; everything is looked at anew");
-        let view = self.cluster.view();
-        self.eyes.see_cluster(&view, self.now().mono);
         loop {
             self.heart.working("remediation");
             let began = self.now().mono;
@@ -100,11 +111,8 @@ impl Remediator {
             }
         };
         tokio::select! {
-            () = self.watch.changed() => self.eyes.see_objects(self.watch.view()),
-            view = self.cluster.next() => {
-                let now = self.context.clock.now().mono;
-                self.eyes.see_cluster(&view, now);
-            }
+            () = self.watch.changed() => self.unseen.objects = true,
+            _ = self.cluster.next() => self.unseen.cluster = true,
             // The sender is on the board that is held here.
             _ = self.power.changed() => {}
             Some(done) = self.jobs.next() => self.finished(done),
@@ -123,8 +131,7 @@ impl Remediator {
     /// Decides about everything, and begins what is to be done. When to do so again.
     fn pass(&mut self) -> Option<Duration> {
         self.say_trouble();
-        let power = &self.settings.power;
-        self.eyes.see_hosts(power.hosts(), power.is_in_sync());
+        self.see();
         if !self.eyes.world.synced {
             return None;
         }
@@ -154,6 +161,19 @@ impl Remediator {
         }
         counts.show(&self.context.metrics);
         wakes.into_iter().flatten().min()
+    }
+
+    fn see(&mut self) {
+        let unseen = std::mem::take(&mut self.unseen);
+        if unseen.objects {
+            self.eyes.see_objects(self.watch.view());
+        }
+        if unseen.cluster {
+            let now = self.now().mono;
+            self.eyes.see_cluster(&self.cluster.view(), now);
+        }
+        let power = &self.settings.power;
+        self.eyes.see_hosts(power.hosts(), power.is_in_sync());
     }
 
     /// Whoever is concerned, the one that waits longest first; the others are forgotten.
