@@ -15,6 +15,8 @@
 mod controller;
 #[path = "power/crash.rs"]
 mod crash;
+#[path = "power/effort.rs"]
+mod effort;
 #[path = "power/fences.rs"]
 mod fences;
 #[path = "power/idle.rs"]

@@ -12,6 +12,8 @@
 #[allow(dead_code, reason = "each bench uses its part")]
 #[path = "power/controller.rs"]
 mod controller;
+#[path = "power/effort.rs"]
+mod effort;
 #[path = "remedy/failing.rs"]
 mod failing;
 #[path = "remedy/memory.rs"]

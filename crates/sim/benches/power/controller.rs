@@ -1,6 +1,6 @@
 //! `dogwatch controller --components power`, or `power,remediation`, as a process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::watch;
 
+use super::effort::ran_and_waited;
 use super::stage::{PATIENCE, Stage};
 
 /// Linux counts processor time so.
@@ -156,17 +157,10 @@ impl Controller {
         ticks / TICKS_EACH_SECOND
     }
 
-    /// The seconds that its threads ran, and those that they could have run and had no processor: what
-    /// takes long on a busy machine, and is not the program's.
+    /// Since it began: the seconds that it ran, and those that it waited for a processor.
     pub fn ran_and_waited(&self) -> (f64, f64) {
         let id = self.child.id().expect("it runs");
-        let tasks = std::fs::read_dir(format!("/proc/{id}/task")).unwrap();
-        let stats = tasks
-            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok());
-        stats.fold((0.0, 0.0), |(ran, waited), stat| {
-            let nanos: Vec<f64> = stat.split(' ').flat_map(str::parse).collect();
-            (ran + nanos[0] / 1e9, waited + nanos[1] / 1e9)
-        })
+        ran_and_waited(Path::new(&format!("/proc/{id}")))
     }
 
     fn file(&self, name: &str) -> String {

@@ -10,6 +10,7 @@ use dogwatch_k8s::host::HostWatch;
 use futures::future::join_all;
 
 use super::controller::Controller;
+use super::effort::Effort;
 use super::own::{own_time, power_offs};
 use super::stage::{PATIENCE, Stage, name};
 use super::table::{figure, in_words, note, number_of, spread};
@@ -30,12 +31,12 @@ pub const HELD_OFF: usize = 0;
 pub async fn measure(stage: &Stage, controller: &Controller, healthy: usize) {
     let fences = number_of("FENCES", FENCES);
     let hung = stage.bmcs.len() - healthy;
-    let before = controller.ran_and_waited();
     for (what, hosts, apart) in [
         ("at once", 0..fences, Duration::ZERO),
         ("one by one", fences..2 * fences, APART),
     ] {
         assert!(hosts.end < healthy, "not enough hosts");
+        let before = Effort::of(controller);
         let taken = spread(fence(stage, hosts.clone(), apart).await);
         figure(
             &format!(
@@ -47,6 +48,7 @@ pub async fn measure(stage: &Stage, controller: &Controller, healthy: usize) {
             "p99 <= 250 ms",
             taken[1] <= REACH,
         );
+        before.tell(controller, fences);
         let sent: usize = hosts.map(|number| power_offs(&stage.bmcs[number])).sum();
         figure(
             "power-offs sent for them",
@@ -55,15 +57,6 @@ pub async fn measure(stage: &Stage, controller: &Controller, healthy: usize) {
             sent == fences,
         );
     }
-    let (ran, waited) = controller.ran_and_waited();
-    note(
-        "the controller meanwhile",
-        &format!(
-            "ran {:.1} s, waited {:.1} s for a processor",
-            ran - before.0,
-            waited - before.1
-        ),
-    );
     queue(controller).await;
     reboot(stage, 2 * fences).await;
 }
@@ -75,6 +68,7 @@ async fn fence(stage: &Stage, hosts: Range<usize>, apart: Duration) -> Vec<Durat
     while !watch.view().synced {
         watch.changed().await;
     }
+    stage.connect(hosts.len()).await;
     let numbers: BTreeMap<HostName, usize> = hosts.clone().map(|n| (name(n), n)).collect();
     let mut confirmed = BTreeMap::new();
     let asks = hosts.clone().enumerate().map(|(place, number)| {

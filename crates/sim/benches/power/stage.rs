@@ -112,6 +112,16 @@ impl Stage {
         patched.expect("it is there");
     }
 
+    /// As many connections to the API server as calls at once will need: to make them is not what is
+    /// measured.
+    pub async fn connect(&self, calls: usize) {
+        let (hosts, name) = (self.hosts(), name(0).name);
+        let gets = (0..calls).map(|_| hosts.get_metadata(&name));
+        for got in futures::future::join_all(gets).await {
+            got.expect("it is there");
+        }
+    }
+
     fn hosts(&self) -> Api<DynamicObject> {
         let (group, version) = API_VERSION.split_once('/').expect("a group");
         let kind = GroupVersionKind::gvk(group, version, KIND);

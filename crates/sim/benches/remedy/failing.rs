@@ -11,9 +11,10 @@ use futures::future::join_all;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 
 use super::controller::Controller;
+use super::effort::Effort;
 use super::own::{own_time, power_offs};
 use super::stage::{PATIENCE, Stage, name};
-use super::table::{figure, in_words, note, spread};
+use super::table::{figure, in_words, spread};
 use super::yard::{mark, nodes};
 
 const REACH: Duration = Duration::from_millis(300);
@@ -25,9 +26,10 @@ pub async fn measure(stage: &Stage, controller: &Controller, failing: usize, hun
     stage.bmcs[..hung]
         .iter()
         .for_each(|bmc| bmc.add(What::Hang));
-    let before = controller.ran_and_waited();
+    stage.connect(failing).await;
+    let before = Effort::of(controller);
     let taken = remediate(stage, failing, hung).await;
-    let after = controller.ran_and_waited();
+    before.tell(controller, failing);
     let taken = spread(taken);
     figure(
         &format!(
@@ -37,14 +39,6 @@ pub async fn measure(stage: &Stage, controller: &Controller, failing: usize, hun
         &in_words(taken),
         "p99 <= 300 ms",
         taken[1] <= REACH,
-    );
-    note(
-        "the controller meanwhile",
-        &format!(
-            "ran {:.1} s, waited {:.1} s for a processor",
-            after.0 - before.0,
-            after.1 - before.1
-        ),
     );
     tokio::time::sleep(LATER).await;
     let there = nodes(stage).list(&ListParams::default()).await.unwrap();
