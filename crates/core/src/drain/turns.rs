@@ -44,10 +44,14 @@ impl Drain {
         }
     }
 
-    fn waiting_pods(&self, what: fn(&Waiting) -> bool, of: impl Fn(&PodSeen) -> bool) -> Vec<Name> {
+    fn waiting_pods(
+        &self,
+        what: impl Fn(&Waiting) -> bool,
+        of: impl Fn(&PodSeen) -> bool,
+    ) -> Vec<Name> {
         self.pods
             .iter()
-            .filter(|(_, pod)| pod.waiting().is_some_and(what) && of(&pod.seen))
+            .filter(|(_, pod)| pod.waiting().is_some_and(&what) && of(&pod.seen))
             .map(|(key, _)| key.clone())
             .collect()
     }
@@ -57,14 +61,8 @@ impl Drain {
     }
 
     pub(super) fn end_pauses(&mut self, now: Duration) {
-        let over = |pod: &Pod| matches!(pod.waiting(), Some(Waiting { turn: Turn::Paused(until), .. }) if *until <= now);
-        let keys: Vec<Name> = self
-            .pods
-            .iter()
-            .filter(|(_, pod)| over(pod))
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in keys {
+        let over = |waiting: &Waiting| matches!(waiting.turn, Turn::Paused(until) if until <= now);
+        for key in self.waiting_pods(over, |_| true) {
             self.take_turn(&key);
         }
     }

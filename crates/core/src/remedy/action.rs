@@ -136,62 +136,44 @@ pub enum Action {
     },
 }
 
+/// What an action writes on the host.
+enum OnHost<'a> {
+    Nothing,
+    /// A key or a record, or both; the record, if there is one.
+    Record(Option<&'a Record>),
+    Backup,
+}
+
 impl Action {
     /// The release, if this is one.
     pub fn release(&self) -> Option<&Release> {
-        match self {
-            Action::Release(release) => Some(release),
-            Action::TakeLease { .. }
-            | Action::FreeLease { .. }
-            | Action::MarkNode { .. }
-            | Action::UnmarkNode { .. }
-            | Action::AddKey { .. }
-            | Action::RemoveKey { .. }
-            | Action::WriteRecord { .. }
-            | Action::KeepBackup { .. }
-            | Action::RemoveMachineNeed { .. }
-            | Action::RemoveNodeNeed { .. }
-            | Action::Restore { .. }
-            | Action::DropBackup { .. }
-            | Action::Untaint { .. }
-            | Action::WriteStatus { .. }
-            | Action::AddFinalizer { .. }
-            | Action::RemoveFinalizer { .. }
-            | Action::HandBack { .. } => None,
+        if let Action::Release(release) = self {
+            Some(release)
+        } else {
+            None
         }
     }
 
     /// The record that it puts on the host.
     pub fn record(&self) -> Option<&Record> {
-        match self {
-            Action::AddKey { record, .. } | Action::WriteRecord { record, .. } => Some(record),
-            Action::RemoveKey { record, .. } => record.as_ref(),
-            Action::TakeLease { .. }
-            | Action::FreeLease { .. }
-            | Action::MarkNode { .. }
-            | Action::UnmarkNode { .. }
-            | Action::KeepBackup { .. }
-            | Action::Release(_)
-            | Action::RemoveMachineNeed { .. }
-            | Action::RemoveNodeNeed { .. }
-            | Action::Restore { .. }
-            | Action::DropBackup { .. }
-            | Action::Untaint { .. }
-            | Action::WriteStatus { .. }
-            | Action::AddFinalizer { .. }
-            | Action::RemoveFinalizer { .. }
-            | Action::HandBack { .. } => None,
+        match self.on_host() {
+            OnHost::Record(record) => record,
+            OnHost::Nothing | OnHost::Backup => None,
         }
     }
 
     /// Whether it writes the host, on the version that was seen.
     pub fn writes_host(&self) -> bool {
+        !matches!(self.on_host(), OnHost::Nothing)
+    }
+
+    fn on_host(&self) -> OnHost<'_> {
         match self {
-            Action::AddKey { .. }
-            | Action::RemoveKey { .. }
-            | Action::WriteRecord { .. }
-            | Action::KeepBackup { .. }
-            | Action::DropBackup { .. } => true,
+            Action::AddKey { record, .. } | Action::WriteRecord { record, .. } => {
+                OnHost::Record(Some(record))
+            }
+            Action::RemoveKey { record, .. } => OnHost::Record(record.as_ref()),
+            Action::KeepBackup { .. } | Action::DropBackup { .. } => OnHost::Backup,
             Action::TakeLease { .. }
             | Action::FreeLease { .. }
             | Action::MarkNode { .. }
@@ -204,7 +186,7 @@ impl Action {
             | Action::WriteStatus { .. }
             | Action::AddFinalizer { .. }
             | Action::RemoveFinalizer { .. }
-            | Action::HandBack { .. } => false,
+            | Action::HandBack { .. } => OnHost::Nothing,
         }
     }
 }

@@ -273,14 +273,11 @@ pub async fn a_host_that_is_made_anew_is_kept_anew(world: &World) {
     let bmc = world.host("h0").await;
     let process = world.process("first");
     world.until_ready("h0").await;
-    let before = process
-        .board
-        .host(&world.name("h0"))
-        .unwrap()
-        .seen
-        .host
-        .uid
-        .clone();
+    let uid_of_kept = || {
+        let kept = process.board.host(&world.name("h0")).unwrap();
+        kept.seen.host.uid.clone()
+    };
+    let before = uid_of_kept();
     world
         .hosts()
         .delete("h0", &DeleteParams::default())
@@ -293,15 +290,7 @@ pub async fn a_host_that_is_made_anew_is_kept_anew(world: &World) {
         .await;
     world.put_host("h0", &json!({})).await;
     world.until_ready("h0").await;
-    let after = process
-        .board
-        .host(&world.name("h0"))
-        .unwrap()
-        .seen
-        .host
-        .uid
-        .clone();
-    assert_ne!(before, after);
+    assert_ne!(before, uid_of_kept());
     world
         .until("the first session is closed", || async {
             bmc.sessions() == 1
