@@ -33,6 +33,8 @@ pub const GIVEN_BACK: &str = "dogwatch.dev/given-back";
 /// On the Lease of a lock API's replica: the first of those who wait there, by group (JSON), so that
 /// the one who leaves finds them. Source: specification §2.7.
 pub const WAITING: &str = "dogwatch.dev/waiting";
+/// On the same Lease: the hosts that wait longest there, each with the reason (JSON), for people.
+pub const WAITING_HOSTS: &str = "dogwatch.dev/waiting-hosts";
 /// On a Pod: it is the shadow of a static pod. Source: Kubernetes.
 pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";
 /// On a Machine, or on a Node where there is no Machine API: it has to be fenced. Source: metal3's
@@ -46,8 +48,8 @@ pub const MACHINE_REMEDIATION_KEY: &str = "reboot.metal3.io/machine-remediation"
 /// On a BareMetalHost: what the key of a `PowerRemediation` begins with; its UID follows.
 /// Source: specification §4.2.
 pub const POWER_REMEDIATION_PREFIX: &str = "reboot.metal3.io/power-remediation-";
-/// On a BareMetalHost: labels, annotations, taints and cordon of the Node that was deleted (JSON), until
-/// they are on the new one. Source: specification §4.1.
+/// On a BareMetalHost: where versions before 0.2 kept labels, annotations, taints and cordon of the Node that was
+/// deleted (JSON). It is taken over, or removed.
 pub const NODE_BACKUP: &str = "dogwatch.dev/node-backup";
 /// On a BareMetalHost: its newest remediation, with the times of its steps (JSON).
 pub const REMEDIATION: &str = "dogwatch.dev/remediation";

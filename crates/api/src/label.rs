@@ -15,3 +15,5 @@ pub const GROUP: &str = "dogwatch.dev/group";
 pub const MADE_BY: &str = "dogwatch.dev/made-by";
 /// The value of [`MADE_BY`] where `dogwatch pause --all` made it.
 pub const MADE_BY_PAUSE: &str = "pause";
+/// On a ConfigMap in Dogwatch's namespace: it keeps what was on a Node that remediation deleted.
+pub const NODE_BACKUP: &str = "dogwatch.dev/node-backup";

@@ -1,5 +1,7 @@
 //! Names of Leases.
 
+use dogwatch_core::lock::slot_number;
+
 /// What every Lease of ours begins with.
 pub const PREFIX: &str = "dogwatch-";
 
@@ -37,12 +39,8 @@ pub fn slot_name(group: &str, slot: u32) -> String {
 
 /// The slot's number, if this is the name of one of the group's slots.
 pub fn slot_of(name: &str, group: &str) -> Option<u32> {
-    name.strip_prefix(PREFIX)?
-        .strip_prefix(group)?
-        .strip_prefix('-')
-        .filter(|digits| !digits.starts_with('+'))?
-        .parse()
-        .ok()
+    let slot = name.strip_prefix(PREFIX)?.strip_prefix(group)?;
+    slot_number(slot.strip_prefix('-')?)
 }
 
 #[cfg(test)]
@@ -60,5 +58,26 @@ mod tests {
         assert_eq!(slot_of("dogwatch-default-eu-0", "default"), None);
         assert_eq!(slot_of("dogwatch-remedy-n1", "default"), None);
         assert_eq!(slot_of("other-default-0", "default"), None);
+    }
+
+    #[test]
+    fn a_slot_has_one_name() {
+        let slot = |text: &str| slot_of(&format!("dogwatch-default-{text}"), "default");
+        for (text, expected) in [("0", Some(0)), ("7", Some(7)), ("999", Some(999))] {
+            assert_eq!(slot(text), expected, "{text}");
+        }
+        for text in [
+            "",
+            "00",
+            "007",
+            "+1",
+            "-1",
+            "1000",
+            "4294967296",
+            "1a",
+            "\u{661}",
+        ] {
+            assert_eq!(slot(text), None, "{text}");
+        }
     }
 }

@@ -29,3 +29,6 @@ pub const COORDINATOR: &str = "dogwatch-coordinator";
 
 /// What the controller calls itself as a field manager of Nodes and of its own Leases.
 pub const CONTROLLER: &str = "dogwatch-controller";
+
+/// The Deployment and ServiceAccount of the lock over HTTP, where it is a program of its own.
+pub const LOCK_API: &str = "dogwatch-lock";

@@ -1,13 +1,83 @@
-//! The id by which Zincati's FleetLock client calls its host.
+//! FleetLock: whose lock its clients may ask for, and the id by which Zincati's client calls its host.
 //!
-//! It is systemd's app-specific machine id for Zincati's application id, so a Node is found by computing it over
+//! The id is systemd's app-specific machine id for Zincati's application id, so a Node is found by computing it over
 //! `status.nodeInfo.machineID`. A user may set another id on the host; then no Node has it.
 //! Source: `sd_id128_get_machine_app_specific(3)`, and Zincati's documentation of `identity.node_uuid`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+
+use crate::name::GroupName;
+
+/// The word for any group.
+const ANY: &str = "*";
+
+/// The groups that FleetLock serves (`--fleetlock-groups`). Its clients cannot say who they are, so that each
+/// group is one that somebody chose: a group that nobody named would be a Lease for ever, made by a stranger.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FleetlockGroups {
+    named: BTreeSet<String>,
+    any: bool,
+}
+
+/// Why a group is not served.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GroupRefused {
+    /// Nobody named it.
+    #[error("group {0:?} is not served here: --fleetlock-groups names the groups that are")]
+    Unknown(String),
+    /// Who holds its lock keeps Nodes from rebooting.
+    #[error(
+        "group {0:?} is one of Nodes: it is served only where --fleetlock-groups names it, which * does not"
+    )]
+    OfNodes(String),
+}
+
+impl FleetlockGroups {
+    /// Of these names; `*` is any that is not a group of Nodes.
+    pub fn new<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
+        let mut named: BTreeSet<String> = names.into_iter().map(Into::into).collect();
+        let any = named.remove(ANY);
+        Self { named, any }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.named.is_empty() && !self.any
+    }
+
+    /// Whether strangers choose the groups.
+    pub fn is_any(&self) -> bool {
+        self.any
+    }
+
+    /// Whether this group is served. `policies` are the names of the `RebootPolicy` objects: each is the
+    /// group of the Nodes that it rules.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn serves<'a>(
+        &self,
+        group: &str,
+        policies: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), GroupRefused> {
+        if self.named.contains(group) {
+            return Ok(());
+        }
+        if !self.any {
+            return Err(GroupRefused::Unknown(group.to_owned()));
+        }
+        let built_in = [GroupName::default_group(), GroupName::control_plane()];
+        let of_nodes = built_in.iter().any(|name| name.as_str() == group);
+        if of_nodes || policies.into_iter().any(|policy| policy == group) {
+            return Err(GroupRefused::OfNodes(group.to_owned()));
+        }
+        Ok(())
+    }
+}
 
 /// Zincati's application id.
 const ZINCATI: u128 = 0xde35_106b_6ec2_4688_b63a_fdda_a156_679b;
@@ -42,6 +112,31 @@ fn app_specific(machine: u128, application: u128) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_that_nobody_named_is_not_served() {
+        let groups = FleetlockGroups::new(["storage", "default"]);
+        assert_eq!(groups.serves("storage", []), Ok(()));
+        assert_eq!(groups.serves("default", ["default"]), Ok(()));
+        for other in ["Storage", "g1", "control-plane", "*", ""] {
+            let refused = groups.serves(other, []);
+            assert_eq!(refused, Err(GroupRefused::Unknown(other.to_owned())));
+        }
+        let none = FleetlockGroups::default();
+        assert!(none.is_empty() && none.serves("default", []).is_err());
+    }
+
+    #[test]
+    fn any_group_is_none_of_the_nodes_unless_it_is_named_as_well() {
+        let any = FleetlockGroups::new(["*", "control-plane"]);
+        assert!(any.is_any() && !any.is_empty());
+        assert_eq!(any.serves("g1", ["workers"]), Ok(()));
+        assert_eq!(any.serves("control-plane", []), Ok(()));
+        for nodes in ["default", "workers"] {
+            let refused = any.serves(nodes, ["workers", "gpus"]);
+            assert_eq!(refused, Err(GroupRefused::OfNodes(nodes.to_owned())));
+        }
+    }
 
     #[test]
     fn a_node_is_known_by_the_id_that_zincati_sends() {

@@ -7,6 +7,7 @@
 //! a test or `explain` asks. What must be remembered is in the input, because it was written on the
 //! cluster before the step it belongs to.
 
+pub mod admission;
 pub mod check;
 pub mod condition;
 pub mod decision;
@@ -21,6 +22,7 @@ pub mod leader;
 pub mod limit;
 pub mod lock;
 pub mod name;
+pub mod near;
 pub mod policy;
 pub mod power;
 pub mod reboot;

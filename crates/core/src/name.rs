@@ -102,6 +102,11 @@ impl GroupName {
     }
 }
 
+/// Whether this can be the name of an object: what is not, never becomes part of a request's path.
+pub fn is_dns_name(text: &str) -> bool {
+    dns_subdomain(text).is_ok()
+}
+
 fn dns_subdomain(text: &str) -> Result<(), &'static str> {
     if text.is_empty() {
         return Err("it is empty");

@@ -20,7 +20,7 @@ pub struct RebootPolicySpec {
     /// How many of the group may be out at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<MaxUnavailable>,
-    /// One value of this node label after the other.
+    /// The lock goes to nodes with the same value of this node label first: an order, and no barrier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology_key: Option<String>,
     /// Nothing begins, and a drain is undone.
@@ -102,6 +102,9 @@ pub struct Drain {
     /// What then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<OnTimeout>,
+    /// How long the volumes of the drained pods may take to detach; a Go duration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume_detach_timeout: Option<String>,
     /// Pods that stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclude: Option<LabelSelector>,

@@ -76,7 +76,8 @@ pub struct RebootPolicyStatus {
 pub struct OutNode {
     /// The Node's name.
     pub node: String,
-    /// `draining`, `rebooting` or `returning`; `locked` through the lock API.
+    /// `draining`, `rebooting` or `returning`; `locked` through the lock API; `remediation` while its
+    /// machine is being remediated.
     pub phase: String,
     /// Since when it is in that phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]

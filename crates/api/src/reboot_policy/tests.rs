@@ -38,6 +38,7 @@ fn spec() -> RebootPolicySpec {
         drain: Some(Drain {
             timeout: some("1h"),
             on_timeout: Some(OnTimeout::Abort),
+            volume_detach_timeout: some("2m"),
             exclude: Some(selector()),
         }),
         reboot: Some(Reboot {

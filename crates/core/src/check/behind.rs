@@ -1,6 +1,6 @@
 //! Whether there is anybody behind a held lock. Source: specification §2.2.
 
-use crate::lock::{self, HolderNode, LeaseSeen};
+use crate::lock::{self, BETWEEN_HOLDER_READS, HolderNode, HolderReads, LeaseSeen};
 use crate::reboot::{NodeSeen, Parsed};
 
 /// What a fresh read of the holder's Node found.
@@ -47,7 +47,8 @@ pub enum Behind {
     },
 }
 
-/// Judges a held Lease by two fresh reads of the Node that it stands for, one after the other; none
+/// Judges a held Lease by two fresh reads of the Node that it stands for, made
+/// [`BETWEEN_HOLDER_READS`] apart; none
 /// where its holder names no Node. What coordinators take for proof is proof here; and so is a Node
 /// of the right UID with no reboot under way: its record is written before the first bid and
 /// removed after the release. The caller's write must rely on the Lease's version from before the
@@ -56,8 +57,11 @@ pub fn behind(lease: &LeaseSeen, reads: Option<(&HolderFound, &HolderFound)>) ->
     let Some((first, second)) = reads else {
         return no_node(lease);
     };
-    let (one, two) = (first.for_evidence(), second.for_evidence());
-    if let Some(evidence) = lock::broken_by(lease, &one, &two) {
+    let reads = HolderReads {
+        nodes: [first.for_evidence(), second.for_evidence()],
+        apart: BETWEEN_HOLDER_READS,
+    };
+    if let Some(evidence) = lock::broken_by(lease, &reads) {
         return Behind::Nobody {
             evidence: evidence.to_string(),
         };

@@ -4,7 +4,7 @@ use super::finding::{Finding, Severity};
 use super::view::{CheckView, GateAnswer, GateState};
 use super::{forced, pods};
 use crate::Now;
-use crate::explain::{self, CoordinatorSeen};
+use crate::explain::{self, CoordinatorSeen, CoordinatorSigns};
 use crate::policy::{self, Allowance, MinInterval, Policies, Rule};
 use crate::reboot::{NodeSeen, Parsed, Phase};
 
@@ -17,7 +17,8 @@ pub fn findings(view: &CheckView, now: Now) -> Option<Vec<Finding>> {
     let rule = view.fleet.rule(node);
     let mut found = Vec::new();
     found.extend(standing(node));
-    found.extend(coordinator(view));
+    found.extend(coordinator(view, now));
+    found.extend(admission(view));
     found.extend(policies(view, node, &rule, now));
     found.extend(view.gates.iter().filter_map(gate));
     found.extend(budget(view, node));
@@ -58,7 +59,7 @@ fn standing(node: &NodeSeen) -> Vec<Finding> {
         add(Severity::Blocks, text.into());
     }
     if node.api_lock {
-        let text = "the lock API has taken it out of service; its own coordinator waits for that";
+        let text = "the lock API has taken it out of service; its own coordinator waits for that, and unlock uncordons it";
         add(Severity::Blocks, text.into());
     }
     if !node.ready {
@@ -66,7 +67,8 @@ fn standing(node: &NodeSeen) -> Vec<Finding> {
         add(Severity::Warns, text.into());
     }
     let phase = node.record.get().map(|record| record.phase);
-    if node.unschedulable && matches!(phase, None | Some(Phase::Waiting)) {
+    let is_free = matches!(phase, None | Some(Phase::Waiting));
+    if node.unschedulable && is_free && !node.api_lock {
         let text = "cordoned by somebody else: it stays cordoned after a reboot";
         add(Severity::Note, text.into());
     }
@@ -74,16 +76,12 @@ fn standing(node: &NodeSeen) -> Vec<Finding> {
 }
 
 /// Without a coordinator on the node nobody acts.
-fn coordinator(view: &CheckView) -> Option<Finding> {
+fn coordinator(view: &CheckView, now: Now) -> Option<Finding> {
     let blocks = |what: String| Finding::new(Severity::Blocks, "coordinator", what);
     match &view.coordinator {
         Err(why) => Some(unknown("coordinator", why)),
         Ok(CoordinatorSeen::Unknown | CoordinatorSeen::Pod { ready: true, .. }) => None,
-        Ok(CoordinatorSeen::NoDaemonSet) => Some(
-            blocks("no DaemonSet dogwatch-coordinator is in Dogwatch's namespace".into()).fix(
-                "dogwatch manifests | kubectl apply --server-side -f -; or is --namespace wrong?",
-            ),
-        ),
+        Ok(CoordinatorSeen::NoDaemonSet) => Some(without_daemonset(view, now)),
         Ok(CoordinatorSeen::NoPod) => Some(
             blocks("none runs on this node, so nothing would happen".into()).fix(
                 "kubectl describe daemonset -A -l app.kubernetes.io/name=dogwatch-coordinator",
@@ -94,6 +92,47 @@ fn coordinator(view: &CheckView) -> Option<Finding> {
             let fix = format!("kubectl logs -n {namespace} {pod}");
             Some(blocks(format!("pod {name} is {state}, not ready")).fix(fix))
         }
+    }
+}
+
+/// A policy that limits nobody says nothing itself.
+fn admission(view: &CheckView) -> Vec<Finding> {
+    const SUBJECT: &str = "admission policies";
+    match &view.admission {
+        Err(why) => vec![unknown(SUBJECT, why)],
+        Ok(gaps) => {
+            let gaps = gaps.iter().cloned();
+            gaps.map(|gap| Finding::new(Severity::Warns, SUBJECT, gap).fix("docs/security.md"))
+                .collect()
+        }
+    }
+}
+
+/// Coordinators may run in another way: what they wrote on Nodes is the evidence.
+fn without_daemonset(view: &CheckView, now: Now) -> Finding {
+    let finding = |severity, text: String| {
+        let text = format!("no DaemonSet dogwatch-coordinator is in Dogwatch's namespace{text}");
+        Finding::new(severity, "coordinator", text)
+    };
+    match view.fleet.coordinator_signs(&view.node) {
+        CoordinatorSigns::Here(at) => finding(
+            Severity::Note,
+            format!(
+                ", but a coordinator wrote on this Node {}: it runs in another way",
+                explain::ago(at, now)
+            ),
+        ),
+        CoordinatorSigns::Elsewhere => finding(
+            Severity::Warns,
+            ", but coordinators of other nodes run in another way; whether one runs on this node shows \
+             only when a reboot is requested"
+                .into(),
+        ),
+        CoordinatorSigns::Nowhere => finding(
+            Severity::Blocks,
+            ", and no coordinator ever wrote on a Node: a request would not be served".into(),
+        )
+        .fix("install the coordinators as docs/install.md says; or is --namespace wrong?"),
     }
 }
 
@@ -108,9 +147,7 @@ pub(super) fn unknown(subject: &str, why: &str) -> Finding {
 /// Windows, pause, interval: by the rule that the coordinator decides with.
 fn policies(view: &CheckView, node: &NodeSeen, rule: &Rule<'_>, now: Now) -> Vec<Finding> {
     let known = &view.fleet.policies;
-    let interval = MinInterval {
-        last: node.last.get().map(|last| last.finished),
-    };
+    let interval = MinInterval::of(node.last.get());
     let drain = rule.config.drain_timeout;
     let subject = match rule.policy {
         Some(policy) => format!("RebootPolicy {}", policy.name),

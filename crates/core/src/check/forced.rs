@@ -39,6 +39,11 @@ fn of(foreseen: &Foreseen) -> Vec<Finding> {
         let text = format!("host {host} may not be proved off: {why}");
         found.push(add(Severity::Warns, text).fix(format!("dogwatch explain host/{host}")));
     }
+    if let (Some(host), None, None) = (&foreseen.host, &foreseen.refusal, &foreseen.not_ready) {
+        let text =
+            format!("if this node failed: host {host} would be powered off; power control works");
+        found.push(add(Severity::Note, text));
+    }
     if foreseen.host.is_some() && foreseen.no_identity {
         let text = "the Node tells no system UUID that could be compared with its BMC's";
         found.push(add(Severity::Note, text.into()));

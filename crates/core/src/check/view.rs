@@ -25,6 +25,8 @@ pub struct CheckView {
     pub gates: Vec<GateAnswer>,
     /// The node's coordinator.
     pub coordinator: Result<CoordinatorSeen, String>,
+    /// What keeps the admission policies from being in force, each in a sentence.
+    pub admission: Result<Vec<String>, String>,
     /// What a remediation would run into; `None`: the cluster has no hosts.
     pub forced: Option<Result<Foreseen, String>>,
 }

@@ -3,6 +3,7 @@
 use super::LabelSelector;
 use super::lookups::{Known, Lookups};
 use super::types::{DaemonSetRef, PodPhase, PodSeen};
+use crate::name::is_dns_name;
 
 /// What becomes of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +36,13 @@ pub(super) fn fate(pod: &PodSeen, exclude: Option<&LabelSelector>, lookups: &Loo
     }
 }
 
-/// kubectl compares group, version and kind: a DaemonSet of another group is like any controller.
+/// kubectl compares group, version and kind: a DaemonSet of another group is like any controller. No
+/// DaemonSet has a name that is no DNS name: whoever writes pods writes it, and it would become part
+/// of a request's path.
 fn daemonset_of(pod: &PodSeen) -> Option<DaemonSetRef> {
     let owner = pod.controller.as_ref()?;
-    (owner.api_version == "apps/v1" && owner.kind == "DaemonSet").then(|| DaemonSetRef {
+    let is_one = owner.api_version == "apps/v1" && owner.kind == "DaemonSet";
+    (is_one && is_dns_name(&owner.name)).then(|| DaemonSetRef {
         namespace: pod.pod.namespace.clone(),
         name: owner.name.clone(),
     })

@@ -126,7 +126,11 @@ impl Drain {
             let pod = self.pods.remove(&key).expect("it was found one line above");
             match pod.standing {
                 Standing::Waits(_) | Standing::Dropped => self.left(&pod.seen),
-                Standing::Stays | Standing::Tolerated | Standing::Asks(_) | Standing::Gone => {}
+                Standing::Stays
+                | Standing::Tolerated
+                | Standing::Kept
+                | Standing::Asks(_)
+                | Standing::Gone => {}
             }
         }
     }
@@ -162,8 +166,11 @@ impl Drain {
         }
         match waiting.hear(answer, self.config.budget_retry, now.mono) {
             // Whatever the server said, the watch shows it ending.
-            Outcome::Waits | Outcome::Dropped(_) if pod.seen.deleting => waiting.ends(),
+            Outcome::Waits | Outcome::Dropped(_) | Outcome::Kept if pod.seen.deleting => {
+                waiting.ends();
+            }
             Outcome::Waits => {}
+            Outcome::Kept => pod.standing = Standing::Kept,
             Outcome::Dropped(answer) => {
                 pod.standing = Standing::Dropped;
                 self.dropped.push(Dropped {
@@ -215,7 +222,11 @@ impl Drain {
             let rest = match &pod.standing {
                 Standing::Waits(waiting) => waiting.turn != Turn::Ending || waiting.held.is_some(),
                 Standing::Dropped => true,
-                Standing::Stays | Standing::Tolerated | Standing::Asks(_) | Standing::Gone => false,
+                Standing::Stays
+                | Standing::Tolerated
+                | Standing::Kept
+                | Standing::Asks(_)
+                | Standing::Gone => false,
             };
             if rest {
                 self.enlist(&key);
@@ -281,7 +292,7 @@ impl Drain {
             Standing::Waits(waiting) if deleting && !matches!(waiting.turn, Turn::Called(_)) => {
                 waiting.ends();
             }
-            Standing::Waits(_) | Standing::Dropped | Standing::Gone => {}
+            Standing::Waits(_) | Standing::Dropped | Standing::Kept | Standing::Gone => {}
             Standing::Tolerated => self.judge(key, true),
             Standing::Stays | Standing::Asks(_) => self.judge(key, false),
         }

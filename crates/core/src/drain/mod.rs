@@ -11,6 +11,7 @@
 //! Source: specification §2.3; the filters and answers are those of `kubectl drain` v1.36 and of
 //! the eviction endpoint of kube-apiserver v1.36.
 
+mod admission;
 mod budgets;
 mod filter;
 mod lookups;
@@ -26,8 +27,9 @@ mod types;
 mod waiting;
 
 pub use crate::selector::{LabelSelector, Operator, Requirement};
+pub use admission::{OWN_PODS_POLICY, Refusal, Refuser};
 pub use machine::Drain;
 pub use types::{
     Answer, Blocked, BudgetNumbers, BudgetSeen, DaemonSetRef, DrainConfig, Dropped, EvictionId,
-    Lookup, Owner, PodPhase, PodRef, PodSeen, Progress, Step, Try, Way,
+    Lookup, Owner, PodPhase, PodRef, PodSeen, Progress, Step, Tolerated, Try, Way,
 };

@@ -18,6 +18,8 @@ pub(super) enum Standing {
     Stays,
     /// Would qualify, but its controller replaces it for ever.
     Tolerated,
+    /// Would qualify, but is one of Dogwatch's own, which a coordinator does not evict.
+    Kept,
     /// Not known yet; keeps the node from being drained.
     Asks(DaemonSetRef),
     /// On the wait list.
@@ -34,6 +36,7 @@ impl Pod {
             Standing::Waits(waiting) => Some(waiting),
             Standing::Stays
             | Standing::Tolerated
+            | Standing::Kept
             | Standing::Asks(_)
             | Standing::Dropped
             | Standing::Gone => None,

@@ -2,8 +2,8 @@
 
 use super::Drain;
 use super::pod::Standing;
-use super::types::{Blocked, PodSeen, Progress, Way};
-use super::waiting::Waiting;
+use super::types::{Blocked, PodSeen, Progress, Tolerated, Way};
+use super::waiting::{HeldBy, Waiting};
 
 impl Drain {
     /// Where it stands.
@@ -28,23 +28,35 @@ impl Drain {
                     progress.waiting.push(pod.seen.pod.clone());
                     progress.blocked.extend(self.blocked(&pod.seen, waiting));
                 }
-                Standing::Tolerated => progress.tolerated.push(pod.seen.pod.clone()),
+                Standing::Tolerated => progress.tolerated.extend(self.tolerated(&pod.seen)),
+                Standing::Kept => progress.kept.push(pod.seen.pod.clone()),
                 Standing::Stays | Standing::Dropped | Standing::Gone => {}
             }
         }
         progress
     }
 
+    fn tolerated(&self, pod: &PodSeen) -> Option<Tolerated> {
+        let owner = pod.controller.as_ref()?;
+        Some(Tolerated {
+            pod: pod.pod.clone(),
+            kind: owner.kind.clone(),
+            controller: owner.name.clone(),
+            replaced: self.turnover.replaced(&owner.uid),
+        })
+    }
+
     fn blocked(&self, pod: &PodSeen, waiting: &Waiting) -> Option<Blocked> {
         let held = waiting.held.as_ref()?;
-        let budgets = if held.budget {
-            self.budgets.covering(pod)
-        } else {
-            Vec::new()
+        let (budgets, refused) = match &held.by {
+            HeldBy::Budget => (self.budgets.covering(pod), None),
+            HeldBy::Admission(refusal) => (Vec::new(), Some(refusal.clone())),
+            HeldBy::Server => (Vec::new(), None),
         };
         Some(Blocked {
             pod: pod.pod.clone(),
             message: held.message.clone(),
+            refused,
             budgets,
             since: held.since,
         })

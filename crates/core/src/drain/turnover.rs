@@ -32,4 +32,9 @@ impl Turnover {
         *replaced = replaced.saturating_add(1);
         *replaced >= LAST_STRAW
     }
+
+    /// How often the controller of this UID replaced a pod here.
+    pub(super) fn replaced(&self, controller: &str) -> u32 {
+        self.replaced.get(controller).copied().unwrap_or_default()
+    }
 }

@@ -7,7 +7,7 @@ use super::Drain;
 use super::budgets::Change;
 use super::pod::{Name, Pod, Standing};
 use super::types::{EvictionId, PodSeen, Try};
-use super::waiting::{Turn, Waiting};
+use super::waiting::{HeldBy, Turn, Waiting};
 use crate::Wake;
 
 impl Drain {
@@ -110,7 +110,7 @@ impl Drain {
         let held = |pod: &&Pod| {
             pod.waiting()
                 .and_then(|waiting| waiting.held.as_ref())
-                .is_some_and(|held| held.budget)
+                .is_some_and(|held| held.by == HeldBy::Budget)
         };
         self.pods
             .values()

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use super::admission::Refusal;
 use crate::Wake;
 use crate::selector::LabelSelector;
 
@@ -199,6 +200,13 @@ pub enum Answer {
         /// What happened.
         message: String,
     },
+    /// A webhook or a policy refuses it at admission, with whatever code: not yet.
+    NotAdmitted {
+        /// Who refuses, and in which words.
+        refusal: Refusal,
+        /// The server's message.
+        message: String,
+    },
     /// Any other 4xx: final.
     Refused {
         /// The HTTP status.
@@ -237,8 +245,10 @@ impl BudgetNumbers {
 pub struct Blocked {
     /// Which pod.
     pub pod: PodRef,
-    /// The server's message.
+    /// The server's message; while the same webhook or policy refuses, its first one.
     pub message: String,
+    /// The webhook or policy that refuses its eviction, in its newest words.
+    pub refused: Option<Refusal>,
     /// The budgets that cover it, with their numbers as last seen; empty if not known yet.
     pub budgets: Vec<BudgetNumbers>,
     /// Since when, in monotonic time.
@@ -252,6 +262,36 @@ pub struct Dropped {
     pub pod: PodRef,
     /// The answer, quoted.
     pub answer: String,
+}
+
+/// A pod that stays because its controller has put one back on the cordoned node too often.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tolerated {
+    /// Which pod.
+    pub pod: PodRef,
+    /// Its controller's kind, e.g. `ReplicaSet`.
+    pub kind: String,
+    /// Its controller's name.
+    pub controller: String,
+    /// How often it replaced a pod here during this drain.
+    pub replaced: u32,
+}
+
+impl fmt::Display for Tolerated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            pod,
+            kind,
+            controller,
+            replaced,
+        } = self;
+        let namespace = &pod.namespace;
+        write!(
+            f,
+            "{kind} {namespace}/{controller} put a pod back on the cordoned node {replaced} times: {pod} stays, \
+             as a DaemonSet's would"
+        )
+    }
 }
 
 /// Where the drain stands; what the reboot decision sees of it.
@@ -274,7 +314,9 @@ pub struct Progress {
     /// DaemonSets that could not be looked up, with the reason.
     pub lookups_failed: Vec<(DaemonSetRef, String)>,
     /// Pods that stay because their controller replaces them for ever on a cordoned node.
-    pub tolerated: Vec<PodRef>,
+    pub tolerated: Vec<Tolerated>,
+    /// Dogwatch's own pods, which stay because an admission policy keeps them from coordinators.
+    pub kept: Vec<PodRef>,
     /// Claims of the pods that left, `namespace/name`: their volumes must detach.
     pub claims: Vec<String>,
     /// PodDisruptionBudgets (`namespace/name`) that cover a pod of this drain; the return waits

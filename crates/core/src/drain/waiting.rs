@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
+use super::admission::Refusal;
 use super::types::{Answer, EvictionId};
 
 const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
+
+/// A webhook's or policy's mind changes with things that no watch of ours shows. Source:
+/// specification §2.3.
+const ADMISSION_RETRY: Duration = Duration::from_secs(5);
 
 /// The pause after so many earlier failures.
 pub(super) fn back_off(earlier: u32) -> Duration {
@@ -33,7 +38,7 @@ pub(super) enum Turn {
     Ready(u64),
     /// The answer to this try.
     Called(EvictionId),
-    /// A moment, or for `Held::budget` a change before it.
+    /// A moment, or for [`HeldBy::Budget`] a change before it.
     Paused(Duration),
     /// Its deletion, which has begun, or which its namespace's end will bring.
     Ending,
@@ -44,8 +49,18 @@ pub(super) enum Turn {
 pub(super) struct Held {
     pub(super) message: String,
     pub(super) since: Duration,
-    /// A change of its budgets may let it go.
-    pub(super) budget: bool,
+    pub(super) by: HeldBy,
+}
+
+/// What keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum HeldBy {
+    /// A budget: its change may let the pod go.
+    Budget,
+    /// A webhook or a policy that does not admit its eviction yet.
+    Admission(Refusal),
+    /// The API server, or the way there.
+    Server,
 }
 
 /// What an answer does to the pod's place.
@@ -57,6 +72,17 @@ pub(super) enum Outcome {
     Gone,
     /// Its eviction failed for good.
     Dropped(String),
+    /// It is one of Dogwatch's own, and stays.
+    Kept,
+}
+
+impl HeldBy {
+    fn same_refuser(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Admission(this), Self::Admission(other)) => this.by == other.by,
+            (Self::Admission(_) | Self::Budget | Self::Server, _) => false,
+        }
+    }
 }
 
 impl Waiting {
@@ -90,7 +116,14 @@ impl Waiting {
                 // then would get the same answer.
                 self.turn = Turn::Ending;
                 let message = "its namespace is being deleted, and it with it".to_owned();
-                self.hold(message, now, false);
+                self.hold(message, now, HeldBy::Server);
+            }
+            Answer::NotAdmitted { refusal, .. } if refusal.keeps_own_pods() => {
+                return Outcome::Kept;
+            }
+            Answer::NotAdmitted { refusal, message } => {
+                self.turn = Turn::Paused(now.saturating_add(ADMISSION_RETRY));
+                self.hold(message, now, HeldBy::Admission(refusal));
             }
             Answer::Budget { message } | Answer::SeveralBudgets { message } => {
                 let pause = if outdated {
@@ -99,14 +132,14 @@ impl Waiting {
                     budget_retry
                 };
                 self.turn = Turn::Paused(now.saturating_add(pause));
-                self.hold(message, now, true);
+                self.hold(message, now, HeldBy::Budget);
             }
             Answer::TooMany {
                 retry_after: Some(pause),
                 message,
             } => {
                 self.turn = Turn::Paused(now.saturating_add(pause.max(FIRST_BACK_OFF)));
-                self.hold(message, now, false);
+                self.hold(message, now, HeldBy::Server);
             }
             Answer::TooMany {
                 retry_after: None,
@@ -115,7 +148,7 @@ impl Waiting {
             | Answer::Transient { message } => {
                 self.turn = Turn::Paused(now.saturating_add(back_off(failures)));
                 self.failures = failures.saturating_add(1);
-                self.hold(message, now, false);
+                self.hold(message, now, HeldBy::Server);
             }
         }
         Outcome::Waits
@@ -132,18 +165,25 @@ impl Waiting {
         self.held = None;
     }
 
-    fn hold(&mut self, message: String, now: Duration, budget: bool) {
-        let since = self.held.as_ref().map_or(now, |held| held.since);
-        self.held = Some(Held {
-            message,
-            since,
-            budget,
-        });
+    /// While one refuser says no in ever other words, its first message stands: it is what an Event
+    /// says, and each other one would be another Event.
+    fn hold(&mut self, message: String, now: Duration, by: HeldBy) {
+        let before = self.held.take();
+        let since = before.as_ref().map_or(now, |held| held.since);
+        let message = match before {
+            Some(before) if by.same_refuser(&before.by) => before.message,
+            Some(_) | None => message,
+        };
+        self.held = Some(Held { message, since, by });
     }
 
     /// Whether a budget has it wait for a change.
     pub(super) fn waits_for_budget(&self) -> bool {
-        matches!(self.turn, Turn::Paused(_)) && self.held.as_ref().is_some_and(|held| held.budget)
+        matches!(self.turn, Turn::Paused(_))
+            && self
+                .held
+                .as_ref()
+                .is_some_and(|held| held.by == HeldBy::Budget)
     }
 
     /// Whether a call for it is under way or about to be made.

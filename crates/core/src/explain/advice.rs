@@ -1,8 +1,12 @@
 //! What a person can do about it.
 
+use super::coordinator::CoordinatorSigns;
 use super::fleet::{CoordinatorSeen, LeaseRow, View, is_true, said};
 use crate::Now;
 use crate::reboot::{NodeSeen, Parsed, Phase, Record, reason};
+
+/// What advice to reboot a node begins with.
+pub(super) const TO_REBOOT: &str = "to reboot it:";
 
 /// What can be done, the most likely help first.
 pub(super) fn advice(view: &View, node: &NodeSeen, now: Now) -> Vec<String> {
@@ -52,9 +56,15 @@ fn left_behind(view: &View, node: &NodeSeen) -> Option<String> {
 }
 
 fn idle(view: &View, node: &NodeSeen, now: Now) -> Vec<String> {
+    if let Some(row) = view.fleet.locked_by_api(&node.name) {
+        let lease = &row.lease.name;
+        return vec![format!(
+            "its caller gives the lock up after the reboot (POST /api/v1/unlock); if it never will: dogwatch unlock {lease}"
+        )];
+    }
     let Some(request) = node.request.get() else {
         let known = matches!(node.request, Parsed::Bad { .. });
-        let ask = format!("to reboot it: dogwatch reboot {} --reason …", node.name);
+        let ask = format!("{TO_REBOOT} dogwatch reboot {} --reason …", node.name);
         return if known { Vec::new() } else { vec![ask] };
     };
     if request.not_before.is_some_and(|at| at > now.wall) {
@@ -67,14 +77,15 @@ fn idle(view: &View, node: &NodeSeen, now: Now) -> Vec<String> {
     if !advice.is_empty() {
         return advice;
     }
-    vec![match view.coordinator {
-        CoordinatorSeen::NoDaemonSet => {
-            "no DaemonSet dogwatch-coordinator is in Dogwatch's namespace: is it installed, and is --namespace right?".into()
-        }
-        CoordinatorSeen::Unknown | CoordinatorSeen::NoPod | CoordinatorSeen::Pod { .. } => {
-            "a coordinator takes a request up within a second: look at the log of this node's".into()
-        }
-    }]
+    let signs = view.fleet.coordinator_signs(&node.name);
+    let is_installed =
+        view.coordinator != CoordinatorSeen::NoDaemonSet || signs != CoordinatorSigns::Nowhere;
+    let text = if is_installed {
+        "a coordinator accepts a request within a second: read the log of this node's coordinator"
+    } else {
+        "no DaemonSet dogwatch-coordinator is in Dogwatch's namespace: is it installed, and is --namespace right?"
+    };
+    vec![text.into()]
 }
 
 fn coordinator(view: &View) -> Vec<String> {

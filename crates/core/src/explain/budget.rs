@@ -20,8 +20,10 @@ pub struct BudgetLine {
     pub max: usize,
     /// Where the node's own maximum comes from.
     pub said_by: String,
-    /// How many members the group has.
+    /// How many members the group has, without those that are ignored.
     pub members: u32,
+    /// Nodes of the group that a person has taken out of the count, by label.
+    pub ignored: Vec<String>,
     /// Who is out, beside the node itself.
     pub out: Vec<Unavailable>,
 }
@@ -43,8 +45,16 @@ impl BudgetLine {
             0 => "nobody else is out".to_owned(),
             _ => format!("out now: {}", some(&names, NAMED)),
         };
+        let ignored = match self.ignored.len() {
+            0 => String::new(),
+            more => format!(
+                ", {more} more {} ignored ({IGNORE}): {}",
+                if more == 1 { "is" } else { "are" },
+                some(&self.ignored, NAMED)
+            ),
+        };
         format!(
-            "at most {} of {} in group {} may be out ({}); {out}",
+            "at most {} of {} in group {} may be out ({}){ignored}; {out}",
             self.max, self.members, self.group, self.said_by
         )
     }
@@ -79,6 +89,12 @@ impl Fleet {
             group,
             said_by,
             members: count.members,
+            ignored: reads
+                .nodes
+                .iter()
+                .filter(|node| node.ignored)
+                .map(|node| node.name.to_string())
+                .collect(),
             out: count.unavailable,
         }
     }
@@ -88,7 +104,7 @@ impl Fleet {
             name: node.name.clone(),
             ready: node.ready,
             unschedulable: node.unschedulable,
-            ignored: node.labels.get(IGNORE).is_some_and(|value| value == "true"),
+            ignored: is_ignored(node),
             control_plane: crate::policy::is_control_plane(&node.labels),
         };
         let held = self.leases.iter().filter_map(|row| {
@@ -101,18 +117,27 @@ impl Fleet {
                 holder: lease.holder.clone()?,
                 node: lock::holder_node_name(lease).or_else(|| record?.node.clone()),
                 max: record.map(|record| record.max),
-                fences_control_plane: false,
+                remediation: None,
             })
         });
+        let policies = self.policies.known();
+        let remediations = self.remedies.iter().cloned();
+        let remediations = remediations.map(|held| held.without_vanished_group(policies));
         Reads {
             lease: String::new(),
+            group: group.clone(),
             nodes: self
                 .nodes
                 .iter()
                 .filter(|node| self.group(node) == *group)
                 .map(row)
                 .collect(),
-            held: held.chain(self.remedies.iter().cloned()).collect(),
+            held: held.chain(remediations).collect(),
         }
     }
+}
+
+/// Whether a person has taken this node out of every count.
+pub(super) fn is_ignored(node: &NodeSeen) -> bool {
+    node.labels.get(IGNORE).is_some_and(|value| value == "true")
 }

@@ -2,12 +2,15 @@
 
 use super::deadline::deadline;
 use super::explanation::{Explanation, Line, Topic};
-use super::fleet::{CoordinatorSeen, View, is_true, said};
+use super::fleet::{CoordinatorSeen, View, is_true, message_of, said};
 use super::words::{age, moment, quoted, since};
 use super::{advice, words};
 use crate::Now;
+use crate::condition::Condition;
 use crate::reboot::{NodeSeen, Parsed, Phase, Record};
 
+/// A message of this age may be behind what the drain shows now.
+const WORTH_SAYING: std::time::Duration = std::time::Duration::from_secs(5);
 /// How many slots and names are told one by one.
 pub(super) const NAMED: usize = 5;
 /// Conditions beside the leading ones.
@@ -76,7 +79,7 @@ impl Chain<'_> {
         let name = &self.node.name;
         match &self.node.record {
             Parsed::Absent => match &self.node.request {
-                Parsed::Absent => format!("{name}: nothing is under way"),
+                Parsed::Absent => self.through_api_summary(),
                 Parsed::Is(_) | Parsed::Bad { .. } => {
                     format!("{name}: a reboot is requested and not taken up")
                 }
@@ -94,6 +97,22 @@ impl Chain<'_> {
                 )
             }
         }
+    }
+
+    /// Nothing that its coordinator does; a caller of the lock API may have it in hand.
+    fn through_api_summary(&self) -> String {
+        let name = &self.node.name;
+        if let Some(host) = self.view.fleet.asks_for(name) {
+            let age = age(self.now.since(host.since));
+            return format!(
+                "{name}: a request for the lock over HTTP waits for {age}: {}",
+                host.reason
+            );
+        }
+        if self.node.api_lock || self.view.fleet.locked_by_api(name).is_some() {
+            return format!("{name}: locked through the lock API");
+        }
+        format!("{name}: nothing is under way")
     }
 
     fn asked(&mut self) {
@@ -167,6 +186,10 @@ impl Chain<'_> {
         if record.deleting {
             text.push_str(", what is left is deleted (--on-drain-timeout delete)");
         }
+        if let Some(but) = record.message.strip_prefix("drained; ") {
+            text.push_str("; ");
+            text.push_str(but);
+        }
         if record.forced {
             text.push_str(", the drain was cut short (--on-drain-timeout force)");
         }
@@ -175,10 +198,9 @@ impl Chain<'_> {
 
     fn says(&mut self) {
         if let Some(condition) = said(self.node) {
-            self.add(
-                Topic::Says,
-                format!("{}: {}", condition.reason, condition.message),
-            );
+            let written = self.written(condition);
+            let text = format!("{}: {}{written}", condition.reason, message_of(condition));
+            self.add(Topic::Says, text);
             return;
         }
         match &self.node.record {
@@ -192,6 +214,16 @@ impl Chain<'_> {
                 self.add(Topic::Says, record.message.clone());
             }
             Parsed::Is(_) | Parsed::Absent => {}
+        }
+    }
+
+    /// When a sentence was written that may be old: progress alone is written every 30 s.
+    fn written(&self, condition: &Condition) -> String {
+        let is_progress = self.record_phase() > Some(Phase::Waiting);
+        let age_of = condition.last_heartbeat.map(|at| self.now.since(at));
+        match age_of.filter(|age| is_progress && *age >= WORTH_SAYING) {
+            Some(age_of) => format!(" (written {} ago)", age(age_of)),
+            None => String::new(),
         }
     }
 
@@ -219,16 +251,18 @@ impl Chain<'_> {
         let ended = &record.boot_id;
         let text = if self.node.boot_id.as_ref() == Some(ended) {
             match record.phase {
-                Phase::Waiting | Phase::Draining => format!("{ended} is to be ended"),
+                Phase::Waiting | Phase::Draining => format!("{ended}, which the reboot ends"),
                 Phase::Rebooting => {
-                    format!("{ended} is to be ended, and is still the last that the kubelet posted")
+                    format!(
+                        "{ended}, which the reboot ends; the kubelet has posted no newer one yet"
+                    )
                 }
                 Phase::Returning => {
                     format!("{ended} has ended; the kubelet has not posted the new one yet")
                 }
             }
         } else {
-            format!("{ended} is to be ended; the kubelet has posted {posted}")
+            format!("{ended}, which the reboot ends; the kubelet has posted {posted}")
         };
         self.add(Topic::Boot, text);
     }
@@ -249,7 +283,12 @@ impl Chain<'_> {
             .record
             .get()
             .is_some_and(|record| record.cordoned_by_us);
-        if self.node.unschedulable && !ours {
+        if self.node.unschedulable && self.node.api_lock {
+            self.add(
+                Topic::Cordon,
+                "the node is cordoned and locked through the lock API: unlock uncordons it, unless it was cordoned before",
+            );
+        } else if self.node.unschedulable && !ours {
             self.add(
                 Topic::Cordon,
                 "the node is cordoned, and not by Dogwatch: nobody here will uncordon it",

@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use super::RemedyExplanation;
+use super::advice::TO_REBOOT;
+
 /// Why a node stands where it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -14,6 +17,23 @@ pub struct Explanation {
     pub chain: Vec<Line>,
     /// What a person can do; empty where there is nothing but to wait.
     pub advice: Vec<String>,
+}
+
+impl Explanation {
+    /// The same where remediations of the node are told first: with one under way, this is about planned reboots
+    /// alone, and nobody is told to begin one.
+    #[must_use]
+    pub fn beside(self, remediations: &[RemedyExplanation]) -> Self {
+        if !remediations.iter().any(|it| it.under_way) {
+            return self;
+        }
+        let mut planned = self;
+        planned.summary = planned
+            .summary
+            .replace("nothing is under way", "no planned reboot is under way");
+        planned.advice.retain(|text| !text.starts_with(TO_REBOOT));
+        planned
+    }
 }
 
 /// One link of the chain.

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::condition::Condition;
+use crate::lock::api_lock::WaitingHost;
 use crate::lock::{self, HeldSeen, HolderId, LeaseSeen, Waiter};
 use crate::name::{GroupName, NodeName};
 use crate::policy::{self, Policies, Rule};
-use crate::reboot::{Config, NodeSeen, Phase};
+use crate::reboot::{Config, NodeSeen, Phase, WAITS_FOR_LOCK};
 
 use super::healer::HealerSeen;
 use super::pods::OnNode;
@@ -31,6 +32,8 @@ pub struct Fleet {
     pub remedies: Vec<HeldSeen>,
     /// The first of those who wait at a lock API, by group.
     pub hosts: Vec<(GroupName, Waiter)>,
+    /// Those who wait longest at a lock API, each with the reason, whether or not they are in a queue.
+    pub waiting_hosts: Vec<WaitingHost>,
 }
 
 /// One who waits for the lock: a node that is here, or a host at a lock API.
@@ -131,6 +134,22 @@ impl Fleet {
             .find(|row| row.lease.holder.as_ref() == Some(&holder))
     }
 
+    /// The slot that is held for this node through the lock API.
+    pub(super) fn locked_by_api(&self, node: &NodeName) -> Option<&LeaseRow> {
+        self.leases.iter().find(|row| {
+            let holder = row.lease.holder.as_ref();
+            let record = row.lease.record.as_ref();
+            holder.is_some_and(|holder| !holder.is_node())
+                && record.is_some_and(|record| record.node.as_ref() == Some(node))
+        })
+    }
+
+    /// Who asks for this node at a lock API and was not answered yet.
+    pub(super) fn asks_for(&self, node: &NodeName) -> Option<&WaitingHost> {
+        let mut hosts = self.waiting_hosts.iter();
+        hosts.find(|host| host.node.as_ref() == Some(node))
+    }
+
     /// The group's slots, the lowest first.
     pub(super) fn slots(&self, group: &GroupName) -> Vec<&LeaseRow> {
         let mut slots: Vec<&LeaseRow> = self
@@ -197,8 +216,27 @@ pub(super) fn is_true<'a>(node: &'a NodeSeen, kind: &str) -> Option<&'a Conditio
 }
 
 /// What the node's own decision says: the reason and message of its leading condition.
+///
+/// The record is written before the conditions. Until the phase's own condition is there, an earlier phase's
+/// would pair this phase with a reason that is past.
 pub fn said(node: &NodeSeen) -> Option<&Condition> {
-    LEADING.iter().find_map(|kind| is_true(node, kind))
+    let Some(record) = node.record.get() else {
+        return LEADING.iter().find_map(|kind| is_true(node, kind));
+    };
+    let kind = match record.phase {
+        Phase::Waiting => "MaintenancePlanned",
+        Phase::Draining => "DrainInProgress",
+        Phase::Rebooting | Phase::Returning => "MaintenanceInProgress",
+    };
+    is_true(node, kind)
+}
+
+/// The condition's sentence, for a reader who sees the holder of the lock beside it.
+pub(super) fn message_of(condition: &Condition) -> &str {
+    if condition.message == WAITS_FOR_LOCK {
+        return "waits for the lock";
+    }
+    &condition.message
 }
 
 #[cfg(test)]
@@ -257,6 +295,18 @@ mod tests {
                 .queue(&GroupName::default_group())
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn a_condition_of_the_phase_before_says_nothing_about_this_one() {
+        let mut begun = waiting("n1", 10);
+        assert_eq!(said(&begun).unwrap().reason, "LockHeldByOther");
+        for phase in [Phase::Draining, Phase::Rebooting, Phase::Returning] {
+            if let crate::reboot::Parsed::Is(record) = &mut begun.record {
+                record.phase = phase;
+            }
+            assert_eq!(said(&begun), None, "{phase:?}");
+        }
     }
 
     #[test]

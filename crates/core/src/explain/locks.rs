@@ -2,19 +2,14 @@
 
 use super::chain::{Chain, NAMED};
 use super::explanation::Topic;
-use super::fleet::{LeaseRow, Queued, said};
+use super::fleet::{LeaseRow, Queued, message_of, said};
 use super::words::{ordinal, since, some};
 use crate::reboot::{NodeSeen, Phase};
 
 impl Chain<'_> {
     /// Its own Lease; or, while it waits, everybody's.
     pub(super) fn lock(&mut self) {
-        if self.node.api_lock {
-            self.add(
-                Topic::Lock,
-                "the lock API has taken this node out of service; its own coordinator waits for that",
-            );
-        }
+        self.through_api();
         if let Some(row) = self.view.fleet.held_by(&self.node.name) {
             let text = match &row.lease.record {
                 Some(record) => format!(
@@ -35,6 +30,39 @@ impl Chain<'_> {
                 self.add(Topic::Lock, "holds none, although its phase needs one");
             }
             None => {}
+        }
+    }
+
+    /// What a caller of the lock API has of this node, or waits for.
+    fn through_api(&mut self) {
+        if let Some(host) = self.view.fleet.asks_for(&self.node.name) {
+            let text = format!(
+                "{} asked for the lock over HTTP {} and was not answered yet: {}: {}",
+                host.holder,
+                since(host.since, self.now),
+                host.reason,
+                host.message
+            );
+            self.add(Topic::Lock, text);
+        }
+        if let Some(row) = self.view.fleet.locked_by_api(&self.node.name) {
+            let lease = &row.lease;
+            let holder = lease.holder.as_ref().map(ToString::to_string);
+            let record = lease.record.as_ref();
+            let held = record.map(|record| format!(" {}", since(record.since, self.now)));
+            let text = format!(
+                "{} holds {}{} through the lock API; its unlock gives it up",
+                holder.unwrap_or_default(),
+                lease.name,
+                held.unwrap_or_default()
+            );
+            self.add(Topic::Lock, text);
+        }
+        if self.node.api_lock {
+            self.add(
+                Topic::Lock,
+                "the lock API has taken this node out of service; its own coordinator waits for that",
+            );
         }
     }
 
@@ -118,7 +146,7 @@ fn doing(node: &NodeSeen) -> String {
             node.name,
             record.phase.as_str(),
             says.reason,
-            says.message
+            message_of(says)
         ),
         (Some(record), None) => format!("{} is {}{ready}", node.name, record.phase.as_str()),
         (None, _) => format!("{} has no reboot under way{ready}", node.name),

@@ -13,6 +13,7 @@ mod advice;
 mod budget;
 mod chain;
 mod controller;
+mod coordinator;
 mod deadline;
 mod explanation;
 mod fleet;
@@ -34,6 +35,7 @@ mod words;
 pub use budget::BudgetLine;
 pub use chain::explain;
 pub use controller::ControllerSeen;
+pub use coordinator::CoordinatorSigns;
 pub use deadline::{DRAIN_TIMEOUT, GATE_TIMEOUT, REBOOT_TIMEOUT};
 pub use explanation::{Explanation, Line, Topic};
 pub use fleet::{CoordinatorSeen, Fleet, LeaseRow, View, said};
@@ -47,10 +49,11 @@ pub use policies::{PolicyRow, WindowRow};
 pub use policy::gate_in_words;
 pub use remedy::{
     Foreseen, RemedyExplanation, RemedyRow, RemedyTarget, RemedyView, StepRow, explain_remedies,
-    foreseen, lasted, remedy_rows,
+    foreseen, foreseen_machine, lasted, remedy_rows,
 };
 pub use schedule::{
     ScheduleExplanation, ScheduleRow, ScheduleView, explain_schedule, schedule_rows,
 };
-pub use status::{LastRow, LockRow, NodeRow, Status, status};
-pub use words::{age, due, moment, some};
+pub use status::{LastRow, LockRow, NodeRow, Status, WaitingRow, status};
+pub(crate) use words::ago;
+pub use words::{age, due, moment, ordinal, some};

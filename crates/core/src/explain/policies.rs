@@ -3,12 +3,15 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::budget::is_ignored;
 use super::fleet::Fleet;
 use super::policy::gate_in_words;
 use crate::Now;
 use crate::condition::Status as Truth;
+use crate::name::GroupName;
 use crate::policy::window::{Opening, describe, opening};
 use crate::policy::{self, Policy, PolicyStatus};
+use crate::reboot::reason;
 
 /// One policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -20,6 +23,9 @@ pub struct PolicyRow {
     pub priority: i32,
     /// How many nodes it rules.
     pub nodes: u32,
+    /// Those of them that no count takes in (label `dogwatch.dev/ignore`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
     /// How many of them may be out, as it says; absent where the coordinator's flags rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<String>,
@@ -68,11 +74,34 @@ pub struct WindowRow {
 /// A row for each policy, the one that rules first on top.
 pub(super) fn policies(fleet: &Fleet, now: Now) -> Vec<PolicyRow> {
     let policies = fleet.policies.known();
-    let statuses = policy::status(policies, &fleet.nodes);
-    let row = |(policy, status)| row(policy, status, policies, now);
+    let statuses = policy::status(policies, &fleet.nodes, &fleet.remedies);
+    let row = |(policy, status)| {
+        let mut row: PolicyRow = row(policy, status, policies, now);
+        row.waiting.extend(at_lock_api(fleet, policy));
+        row
+    };
     let mut rows: Vec<PolicyRow> = policies.iter().zip(&statuses).map(row).collect();
+    for node in fleet.nodes.iter().filter(|node| is_ignored(node)) {
+        let name = fleet
+            .rule(node)
+            .policy
+            .map(|policy| policy.name.to_string());
+        let ruling = rows.iter_mut().find(|row| Some(&row.name) == name.as_ref());
+        if let Some(row) = ruling {
+            row.ignored.push(node.name.to_string());
+        }
+    }
     rows.sort_by(|a, b| (b.priority, &a.name).cmp(&(a.priority, &b.name)));
     rows
+}
+
+/// Who waits for a lock of the policy's group over HTTP.
+fn at_lock_api(fleet: &Fleet, policy: &Policy) -> Vec<String> {
+    let hosts = fleet.waiting_hosts.iter().filter(|host| {
+        let group = host.group.as_ref().map(GroupName::as_str);
+        group == Some(policy.name.as_str()) && host.reason != reason::DRAINING
+    });
+    hosts.map(|host| host.holder.to_string()).collect()
 }
 
 fn row(policy: &Policy, status: &PolicyStatus, all: &[Policy], now: Now) -> PolicyRow {
@@ -83,6 +112,7 @@ fn row(policy: &Policy, status: &PolicyStatus, all: &[Policy], now: Now) -> Poli
         name: policy.name.to_string(),
         priority: policy.priority,
         nodes: status.nodes,
+        ignored: Vec::new(),
         max_unavailable: policy.max_unavailable.map(|max| max.to_string()),
         out: status.out.iter().map(|out| out.node.to_string()).collect(),
         waiting: status

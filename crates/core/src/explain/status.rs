@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::fleet::{Fleet, LeaseRow, is_true, said};
+use super::budget::is_ignored;
+use super::fleet::{Fleet, LeaseRow, is_true, message_of, said};
 use super::policies::{PolicyRow, policies};
-use super::words::ordinal;
 use super::{HostRow, RemedyRow, ScheduleRow};
 use crate::Now;
+use crate::lock::api_lock::WaitingHost;
 use crate::reboot::{NodeSeen, Parsed, Phase, reason};
 
 /// The whole table.
@@ -19,6 +20,9 @@ pub struct Status {
     pub nodes: Vec<NodeRow>,
     /// Slots, by group and number.
     pub locks: Vec<LockRow>,
+    /// Those who asked for a lock over HTTP and were not answered yet, the longest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<WaitingRow>,
     /// Policies, the one that rules first on top.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PolicyRow>,
@@ -46,6 +50,9 @@ pub struct NodeRow {
     pub policy: Option<String>,
     /// As `kubectl get nodes` prints it: `Ready`, `NotReady,SchedulingDisabled`.
     pub status: String,
+    /// Whether a person has taken it out of every count (label `dogwatch.dev/ignore`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ignored: bool,
     /// `waiting`, `draining`, `rebooting`, `returning`; absent where nothing is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'static str>,
@@ -110,6 +117,26 @@ pub struct LockRow {
     pub given_back: u32,
 }
 
+/// One who asked for a lock over HTTP and waits for the answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingRow {
+    /// Who would hold the lock: `api/HOST` or `fleetlock/GROUP/ID`.
+    pub caller: String,
+    /// The group of the lock; absent until it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// The Node that it is; absent for one that is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// Since when, by the clock of the replica.
+    pub since: Timestamp,
+    /// Why it waits: one word.
+    pub reason: String,
+    /// The same, as a sentence.
+    pub message: String,
+}
+
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde's skip_serializing_if passes a reference"
@@ -137,6 +164,7 @@ pub fn status(fleet: &Fleet, now: Now) -> Status {
             .map(|(node, place)| node_row(fleet, node, place))
             .collect(),
         locks: locks.into_iter().map(lock_row).collect(),
+        waiting: waiting(fleet),
         policies: policies(fleet, now),
         hosts: Vec::new(),
         schedules: Vec::new(),
@@ -168,7 +196,7 @@ fn turn(node: &NodeSeen) -> Turn {
 
 fn node_row(fleet: &Fleet, node: &NodeSeen, place: Option<usize>) -> NodeRow {
     let record = node.record.get();
-    let (reason, message) = why(node, place).unzip();
+    let (reason, message) = why(node).or_else(|| through_api(fleet, node)).unzip();
     NodeRow {
         name: node.name.to_string(),
         group: fleet.group(node).to_string(),
@@ -177,9 +205,13 @@ fn node_row(fleet: &Fleet, node: &NodeSeen, place: Option<usize>) -> NodeRow {
             .policy
             .map(|policy| policy.name.to_string()),
         status: kubectl_status(node),
+        ignored: is_ignored(node),
         phase: record.map(|record| record.phase.as_str()),
         since: record.map(|record| record.since),
-        lock: fleet.held_by(&node.name).map(|row| row.lease.name.clone()),
+        lock: fleet
+            .held_by(&node.name)
+            .or_else(|| fleet.locked_by_api(&node.name))
+            .map(|row| row.lease.name.clone()),
         place,
         reason,
         message,
@@ -192,6 +224,17 @@ fn node_row(fleet: &Fleet, node: &NodeSeen, place: Option<usize>) -> NodeRow {
     }
 }
 
+/// Why a caller of the lock API waits for this node, or that one has it.
+fn through_api(fleet: &Fleet, node: &NodeSeen) -> Option<(String, String)> {
+    if let Some(host) = fleet.asks_for(&node.name) {
+        return Some((host.reason.clone(), host.message.clone()));
+    }
+    let row = fleet.locked_by_api(&node.name)?;
+    let holder = row.lease.holder.as_ref()?;
+    let message = format!("{holder} has it, until it unlocks");
+    Some((reason::LOCKED_THROUGH_API.to_owned(), message))
+}
+
 fn kubectl_status(node: &NodeSeen) -> String {
     let ready = if node.ready { "Ready" } else { "NotReady" };
     if node.unschedulable {
@@ -202,14 +245,10 @@ fn kubectl_status(node: &NodeSeen) -> String {
 }
 
 /// The node's own words; and what its coordinator has not taken up yet.
-fn why(node: &NodeSeen, place: Option<usize>) -> Option<(String, String)> {
+fn why(node: &NodeSeen) -> Option<(String, String)> {
     let own = |text: &str, message: String| Some((text.to_owned(), message));
     if let Some(condition) = said(node) {
-        let message = match place {
-            Some(place) => format!("{} in the queue; {}", ordinal(place), condition.message),
-            None => condition.message.clone(),
-        };
-        return own(&condition.reason, message);
+        return own(&condition.reason, message_of(condition).to_owned());
     }
     if let Parsed::Bad { why } = &node.record {
         return own(reason::RECORD_UNREADABLE, why.clone());
@@ -234,6 +273,23 @@ fn requested(node: &NodeSeen) -> Option<(String, String)> {
         .get()
         .is_none()
         .then(|| ("RebootRequested".to_owned(), message))
+}
+
+fn waiting(fleet: &Fleet) -> Vec<WaitingRow> {
+    let mut hosts: Vec<&WaitingHost> = fleet.waiting_hosts.iter().collect();
+    hosts.sort_by_key(|host| (host.since, &host.holder));
+    hosts.into_iter().map(waiting_row).collect()
+}
+
+fn waiting_row(host: &WaitingHost) -> WaitingRow {
+    WaitingRow {
+        caller: host.holder.to_string(),
+        group: host.group.as_ref().map(ToString::to_string),
+        node: host.node.as_ref().map(ToString::to_string),
+        since: host.since,
+        reason: host.reason.clone(),
+        message: host.message.clone(),
+    }
 }
 
 fn lock_row(row: &LeaseRow) -> LockRow {
@@ -290,11 +346,9 @@ mod tests {
             now(100),
         );
         assert_eq!(table.nodes[0].reason.as_deref(), Some("LockHeldByOther"));
+        assert_eq!(table.nodes[0].place, Some(1));
         let message = table.nodes[0].message.as_deref().unwrap();
-        assert!(
-            message.starts_with("1st in the queue; waits for the lock"),
-            "{message}"
-        );
+        assert!(message.starts_with("waits for the lock"), "{message}");
     }
 
     #[test]
@@ -310,6 +364,22 @@ mod tests {
         assert_eq!(
             table.nodes[0].message.as_deref(),
             Some("not before 1970-01-01 00:01:40Z: new kernel")
+        );
+    }
+
+    #[test]
+    fn an_ignored_node_is_shown_as_such_with_its_policy_and_alone() {
+        let mut ignored = node("s1");
+        ignored.labels = [("dogwatch.dev/ignore".to_owned(), "true".to_owned())].into();
+        let mut fleet = fleet(vec![node("n1"), ignored], vec![]);
+        let all = crate::policy::Policy::silent(crate::name::GroupName::new("all").unwrap());
+        fleet.policies = crate::policy::Policies::Known(vec![all]);
+        let table = status(&fleet, now(100));
+        let shown = |name: &str| table.nodes.iter().find(|row| row.name == name).unwrap();
+        assert!(shown("s1").ignored && !shown("n1").ignored);
+        assert_eq!(
+            (table.policies[0].nodes, &*table.policies[0].ignored),
+            (2, &["s1".to_owned()][..])
         );
     }
 

@@ -139,6 +139,7 @@ pub(crate) fn fleet(nodes: Vec<NodeSeen>, leases: Vec<LeaseRow>) -> Fleet {
         leases,
         remedies: Vec::new(),
         hosts: Vec::new(),
+        waiting_hosts: Vec::new(),
         policies: crate::policy::Policies::Known(Vec::new()),
     }
 }

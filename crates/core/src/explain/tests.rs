@@ -2,8 +2,9 @@
 
 use super::testkit::*;
 use super::*;
-use crate::lock::{HeldSeen, HolderId};
-use crate::name::NodeName;
+use crate::lock::api_lock::WaitingHost;
+use crate::lock::{HeldSeen, HolderId, RemediationHeld};
+use crate::name::{GroupName, NodeName};
 use crate::reboot::{LastReboot, NodeSeen, Outcome, Parsed, Phase, Request, Trigger};
 
 pub(super) fn text(explanation: &Explanation) -> Vec<String> {
@@ -39,7 +40,7 @@ fn a_waiting_node_is_explained_down_to_what_holds_its_holder_up() {
             "lock: dogwatch-default-0 is held by node/n1 since 1970-01-01 00:00:20Z (50s) (at most 1 at once); n1 is draining: DrainBlocked: 1 pods gone, 1 to go; shop/db is held up by PodDisruptionBudget shop/db",
             "order: 2nd of 2 that wait; before it: n2",
             "budget: at most 1 of 3 in group default may be out (if --max-unavailable has its default); out now: n1 (unschedulable, holds dogwatch-default-0)",
-            "boot: old-boot is to be ended",
+            "boot: old-boot, which the reboot ends",
             "deadline: none: nothing is touched while it waits for the lock",
         ]
     );
@@ -62,7 +63,11 @@ fn a_node_that_a_remediation_holds_is_out_in_the_words_as_in_the_count() {
         holder: HolderId::new("remedy").unwrap(),
         node: Some(fenced),
         max: None,
-        fences_control_plane: false,
+        remediation: Some(RemediationHeld {
+            group: Some(GroupName::default_group()),
+            control_plane: false,
+            since: None,
+        }),
     };
     let mut fleet = fleet(vec![node("n1"), waiting("n2", 10)], vec![free(0)]);
     fleet.remedies = vec![remedy];
@@ -70,6 +75,11 @@ fn a_node_that_a_remediation_holds_is_out_in_the_words_as_in_the_count() {
     assert!(!budget.has_room(), "{budget:?}");
     let says = "at most 1 of 2 in group default may be out (if --max-unavailable has its default); out now: n1 (holds dogwatch-remedy-n1)";
     assert_eq!(budget.in_words(), says);
+    // Its Node is deleted, and the machine boots.
+    let mut deleted = fleet.clone();
+    deleted.nodes.remove(0);
+    let budget = deleted.budget(&deleted.nodes[0]);
+    assert_eq!(budget.in_words(), says.replace("of 2 in", "of 1 in"));
     fleet.remedies.clear();
     assert!(fleet.budget(&fleet.nodes[1]).has_room());
 }
@@ -129,7 +139,7 @@ fn a_reboot_that_failed_says_what_only_a_person_can_do() {
     let lines = text(&explanation);
     assert!(
         lines.contains(
-            &"boot: old-boot is to be ended, and is still the last that the kubelet posted"
+            &"boot: old-boot, which the reboot ends; the kubelet has posted no newer one yet"
                 .to_owned()
         ),
         "{lines:#?}"
@@ -197,6 +207,13 @@ fn a_request_without_a_coordinator_points_at_the_coordinator() {
         explanation.advice[0].contains("is --namespace right?"),
         "{explanation:#?}"
     );
+    // Another one wrote on its Node: coordinators run, without a DaemonSet.
+    seen.fleet.nodes.push(waiting("n2", 10));
+    let explanation = explain(&seen, now(70)).unwrap();
+    assert!(
+        explanation.advice[0].contains("log of this node's coordinator"),
+        "{explanation:#?}"
+    );
 }
 
 #[test]
@@ -258,6 +275,77 @@ fn a_stop_that_nobody_served_yet_and_a_lock_by_the_api_are_told() {
                 .to_owned()
         ),
         "{lines:#?}"
+    );
+}
+
+/// A Node that a caller of the lock API holds, and its Lease.
+fn locked_by_api(name: &str) -> (NodeSeen, LeaseRow) {
+    let locked = NodeSeen {
+        unschedulable: true,
+        api_lock: true,
+        ..node(name)
+    };
+    let mut row = held(0, name, 20);
+    row.lease.holder = Some(HolderId::api(name));
+    (locked, row)
+}
+
+#[test]
+fn a_node_locked_through_the_lock_api_says_who_has_it_and_that_unlock_uncordons_it() {
+    let (locked, row) = locked_by_api("n1");
+    let explanation = explained("n1", vec![locked.clone()], vec![row.clone()]);
+    assert_eq!(explanation.summary, "n1: locked through the lock API");
+    let lines = text(&explanation).join("\n");
+    assert!(
+        lines.contains("api/n1 holds dogwatch-default-0")
+            && lines.contains("through the lock API; its unlock gives it up"),
+        "{lines}"
+    );
+    assert!(
+        lines.contains("unlock uncordons it") && !lines.contains("nobody here"),
+        "{lines}"
+    );
+    let advice = explanation.advice.join("\n");
+    assert!(
+        advice.contains("dogwatch unlock dogwatch-default-0"),
+        "{advice}"
+    );
+    let table = super::status(&fleet(vec![locked], vec![row]), now(100));
+    assert_eq!(table.nodes[0].lock.as_deref(), Some("dogwatch-default-0"));
+    assert_eq!(table.nodes[0].reason.as_deref(), Some("LockedThroughApi"));
+}
+
+#[test]
+fn a_caller_that_waits_at_the_lock_api_is_shown_with_its_reason() {
+    let mut fleet = fleet(vec![node("n1")], vec![]);
+    let message = "outside the windows of RebootPolicy nights; opens at 2026-01-05T22:00:00Z";
+    let host = |name: &str, second, of: Option<&str>| WaitingHost {
+        holder: HolderId::api(name),
+        group: Some(GroupName::default_group()),
+        node: of.map(|node| NodeName::new(node).unwrap()),
+        since: at(second),
+        reason: "OutsideWindow".into(),
+        message: message.into(),
+    };
+    fleet.waiting_hosts = vec![host("storage", 30, None), host("n1", 10, Some("n1"))];
+    let table = super::status(&fleet, now(100));
+    let callers: Vec<&str> = table
+        .waiting
+        .iter()
+        .map(|row| row.caller.as_str())
+        .collect();
+    assert_eq!(callers, ["api/n1", "api/storage"]);
+    assert_eq!(table.nodes[0].reason.as_deref(), Some("OutsideWindow"));
+    assert_eq!(table.nodes[0].message.as_deref(), Some(message));
+    let explanation = explain(&view("n1", fleet), now(100)).unwrap();
+    assert_eq!(
+        explanation.summary,
+        "n1: a request for the lock over HTTP waits for 90s: OutsideWindow"
+    );
+    let lines = text(&explanation).join("\n");
+    assert!(
+        lines.contains("api/n1 asked for the lock over HTTP") && lines.contains(message),
+        "{lines}"
     );
 }
 

@@ -54,7 +54,7 @@ pub fn due(time: Timestamp, now: Now) -> String {
 }
 
 /// How long ago, or that it lies ahead: another machine's clock wrote it.
-pub(super) fn ago(at: Timestamp, now: Now) -> String {
+pub(crate) fn ago(at: Timestamp, now: Now) -> String {
     if at > now.wall {
         return due(at, now);
     }
@@ -62,7 +62,7 @@ pub(super) fn ago(at: Timestamp, now: Now) -> String {
 }
 
 /// `1st`, `2nd`, `11th`.
-pub(super) fn ordinal(number: usize) -> String {
+pub fn ordinal(number: usize) -> String {
     let suffix = match (number % 100, number % 10) {
         (11..=13, _) => "th",
         (_, 1) => "st",

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::lock::{HeldSeen, HolderId};
-use crate::name::NodeName;
+use crate::name::{GroupName, NodeName};
 
 /// Annotation `dogwatch.dev/holder` on a remediation's Lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +18,11 @@ pub struct RemedyRecord {
     pub subject: String,
     /// It is a control-plane node.
     pub control_plane: bool,
+    /// The group that the node belonged to when the Lease was taken: its budget counts this node until
+    /// the Lease is freed, also while its Node is deleted. `None` in records of an older version, and
+    /// where the Node or the policies could not be seen: every group counts it then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupName>,
     /// Since when it is held, by the remediator's clock. For people.
     pub since: Timestamp,
     /// A control-plane node's: after the Lease was taken, no other control-plane node was out on
@@ -45,7 +50,7 @@ pub fn control_plane_taken(
     let me = HolderId::node(me);
     let mut others = held.iter().filter(|held| held.subject() != me);
     let in_the_way = others.find(|held| {
-        held.slot.is_some() || held.fences_control_plane || members.contains(&held.subject())
+        held.slot.is_some() || held.fences_control_plane() || members.contains(&held.subject())
     })?;
     let by = in_the_way.node.as_ref().map(ToString::to_string);
     let by = by.unwrap_or_else(|| in_the_way.holder.to_string());

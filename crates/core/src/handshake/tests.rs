@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::*;
 use crate::Now;
 use crate::explain::testkit::{in_phase, now, record};
-use crate::lock::{HeldSeen, HolderId};
+use crate::lock::{HeldSeen, HolderId, RemediationHeld};
 use crate::name::NodeName;
 use crate::policy::Policies;
 use crate::reboot::{Config, NodeSeen, Parsed, Phase, RebootsWatched, Record};
@@ -26,7 +26,7 @@ fn held(lease: &str, slot: Option<u32>, holder: &str, node: Option<&str>) -> Hel
         holder: HolderId::new(holder).unwrap(),
         node: node.map(name),
         max: None,
-        fences_control_plane: false,
+        remediation: None,
     }
 }
 
@@ -34,7 +34,11 @@ fn held(lease: &str, slot: Option<u32>, holder: &str, node: Option<&str>) -> Hel
 fn a_control_plane_node_is_not_fenced_while_another_one_is_out_on_our_account() {
     let members = BTreeSet::from([name("cp1"), name("cp2")]);
     let remedy = |node: &str, control_plane| HeldSeen {
-        fences_control_plane: control_plane,
+        remediation: Some(RemediationHeld {
+            group: None,
+            control_plane,
+            since: None,
+        }),
         ..held(
             &format!("dogwatch-remedy-{node}"),
             None,
@@ -95,6 +99,8 @@ const LONG: i64 = 30 * 60;
 
 fn wanted_at(nodes: &[Arc<NodeSeen>], seen: i64, at: i64) -> BTreeMap<NodeName, Rebooting> {
     let mut watched = RebootsWatched::default();
+    // It was watched before: what is new begins as it is seen.
+    watched.saw([], now(0));
     watched.saw(nodes.iter().map(AsRef::as_ref), now(seen));
     let nodes: BTreeMap<NodeName, Arc<NodeSeen>> = nodes
         .iter()

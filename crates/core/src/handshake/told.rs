@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::Now;
 use crate::name::NodeName;
 use crate::policy::Policies;
-use crate::reboot::{Config, NodeSeen, Phase, RebootsWatched, is_rebooting_until};
+use crate::reboot::{Config, NodeSeen, Phase, RebootsWatched};
 
 /// Whose marks they are: the holder of the Lease, and the annotation's value. Only what says so is ever
 /// taken away.
@@ -127,14 +127,13 @@ fn allowed(
     flags: &Config,
 ) -> Option<Duration> {
     let record = node.record.get()?;
-    let since = watched.since(&node.name)?;
     match record.phase {
         Phase::Waiting | Phase::Draining => None,
-        Phase::Rebooting => is_rebooting_until(node, policies, flags, since),
+        Phase::Rebooting => watched.until(node, policies, flags),
         Phase::Returning if node.ready => None,
         Phase::Returning => {
             let rule = crate::policy::rule(policies, &node.labels, flags);
-            Some(since.saturating_add(rule.config.reboot_timeout))
+            watched.ends(&node.name, rule.config.reboot_timeout)
         }
     }
 }

@@ -126,8 +126,8 @@ fn hand_over(patient: &Patient<'_>, record: &Record) -> Decision {
         let at = patient.ctx.now.mono + FRESH;
         return looking().wake(at, "the Node to be read again");
     };
-    match only(&hosts.hosts) {
-        Err(why) => blocked(patient, &why),
+    match &hosts.host {
+        Err(why) => blocked(patient, why),
         Ok(host) => ask(patient, record, fresh, &read.escalated, host),
     }
 }
@@ -166,24 +166,6 @@ fn obstacle(patient: &Patient<'_>, record: &Record) -> Option<String> {
         .and_then(|record| record.node_uid.as_ref());
     let other = uid.filter(|uid| **uid != patient.node.uid);
     other.map(|uid| format!("the lock was taken for another Node (UID {uid})"))
-}
-
-/// Only hosts choose nodes, and only one of them this one.
-fn only(hosts: &Result<Vec<HostRef>, String>) -> Result<&HostRef, String> {
-    match hosts {
-        Err(why) => Err(why.clone()),
-        Ok(hosts) => match hosts.as_slice() {
-            [] => Err("no BareMetalHost names it by annotation dogwatch.dev/node".into()),
-            [host] => Ok(host),
-            several => {
-                let names: Vec<String> = several.iter().map(HostRef::full_name).collect();
-                Err(format!(
-                    "several BareMetalHosts name it: {}",
-                    names.join(", ")
-                ))
-            }
-        },
-    }
 }
 
 fn ask(

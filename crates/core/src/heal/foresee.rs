@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Action, Case, Config, Look, NodeRead, Seen, Subject, decide, reason};
 use crate::Now;
-use crate::lock::{HolderNode, holder_node_name};
+use crate::lock::{BETWEEN_HOLDER_READS, HolderNode, HolderReads, holder_node_name};
 use crate::reboot::{HolderSeen, Parsed};
 
 /// No more than this is looked ahead.
@@ -102,7 +102,10 @@ fn answer(seen: &mut Seen, look: &Look, now: Now) -> bool {
             let reads = HolderSeen {
                 lease: lease.name.clone(),
                 resource_version: lease.resource_version.clone(),
-                reads: [node.clone(), node],
+                reads: HolderReads {
+                    nodes: [node.clone(), node],
+                    apart: BETWEEN_HOLDER_READS,
+                },
                 taken,
             };
             seen.looked.holders.insert(lease.name.clone(), reads);

@@ -93,7 +93,9 @@ impl Patient<'_> {
             swept: true,
             refused: false,
             leave_since: None,
+            held_back: reboot::HeldBack::default(),
             waiting_since: None,
+            may_not_break: false,
             unanswered: None,
         }
     }

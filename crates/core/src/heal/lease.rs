@@ -48,7 +48,7 @@ fn gone(ctx: &Context<'_>, lease: &LeaseSeen, name: &NodeName) -> Decision {
     let now = ctx.now.mono;
     let reads = ctx.seen.looked.holders.get(&lease.name);
     let reads = reads.filter(|reads| reads.resource_version == lease.resource_version);
-    let evidence = reads.and_then(|reads| lock::broken_by(lease, &reads.reads[0], &reads.reads[1]));
+    let evidence = reads.and_then(|reads| lock::broken_by(lease, &reads.reads));
     if let Some(evidence) = evidence {
         let text = format!("Lease {} is cleared: {evidence}", lease.name);
         let lease = Box::new(lease.clone());

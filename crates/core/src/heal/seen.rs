@@ -89,7 +89,7 @@ pub struct Looked {
     pub api: BTreeMap<HolderId, ApiRead>,
     /// The return gates.
     pub gates: BTreeMap<NodeName, GatesSeen>,
-    /// The BareMetalHosts that name a Node.
+    /// The BareMetalHost that carries a Node.
     pub hosts: BTreeMap<NodeName, HostsSeen>,
 }
 
@@ -124,11 +124,11 @@ pub struct GatesSeen {
     pub taken: Duration,
 }
 
-/// The BareMetalHosts that name a Node.
+/// The BareMetalHost that carries a Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostsSeen {
-    /// Those, or why they cannot be known.
-    pub hosts: Result<Vec<HostRef>, String>,
+    /// That one, or why it cannot be known.
+    pub host: Result<HostRef, String>,
     /// When the question was sent.
     pub taken: Duration,
 }

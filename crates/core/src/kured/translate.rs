@@ -109,7 +109,10 @@ pub fn translate(kured: &Kured) -> Plan {
 
 fn nodes(plan: &mut Plan, kured: &Kured) {
     if kured.node_selector.is_empty() {
-        return;
+        let text = "the policy has no nodeSelector: it applies to every node. Where another policy selects a node \
+                    too, the higher priority wins, and of equal ones the first by name; give this policy a \
+                    nodeSelector or a priority if you have others";
+        return plan.note("no nodeSelector", Fate::Same, text);
     }
     plan.nodes.match_labels.clone_from(&kured.node_selector);
     plan.note(
@@ -170,9 +173,11 @@ fn time(plan: &mut Plan, settings: &Settings) {
         Some(_) | None => DRAIN,
     };
     // A drain that could outlast every window would never begin.
+    let mut needs = timeout;
     if !plan.windows.is_empty() && timeout >= room {
         let half = room / 2;
         plan.drain_timeout = Some(half);
+        needs = half;
         plan.note(
             "the window's length",
             Fate::Differs,
@@ -184,6 +189,36 @@ fn time(plan: &mut Plan, settings: &Settings) {
             ),
         );
     }
+    begins(plan, needs);
+}
+
+/// When a reboot begins at the earliest and at the latest: kured began one up to the window's last second.
+fn begins(plan: &mut Plan, needs: Duration) {
+    let minutes = u32::try_from(needs.as_secs().div_ceil(60)).unwrap_or(u32::MAX);
+    let spans = plan.windows.iter().filter_map(|window| {
+        let (start, end) = (window.start.as_deref()?, window.end.as_deref()?);
+        Some(format!("{start} to {}", before(end, minutes)?))
+    });
+    let spans: Vec<String> = spans.collect();
+    if spans.is_empty() {
+        return;
+    }
+    let text = format!(
+        "a reboot begins from {} only, so that its drain.timeout ({}) ends inside the window; later where the next \
+         window follows without a gap",
+        spans.join(" and from "),
+        duration::format(needs)
+    );
+    plan.note("when a reboot begins", Fate::Differs, text);
+}
+
+/// The time of day so many minutes before `end`.
+fn before(end: &str, minutes: u32) -> Option<String> {
+    const DAY: u32 = 24 * 60;
+    let (hour, minute) = end.split_once(':')?;
+    let end = hour.parse::<u32>().ok()? * 60 + minute.parse::<u32>().ok()?;
+    let at = (end + DAY).checked_sub(minutes.min(DAY))? % DAY;
+    Some(format!("{:02}:{:02}", at / 60, at % 60))
 }
 
 fn drain(plan: &mut Plan, settings: &Settings) {

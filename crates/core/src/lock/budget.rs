@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::{Budget, Count, HolderId, LeaseSeen, Unavailable};
-use crate::name::NodeName;
+use crate::name::{GroupName, NodeName};
+use crate::policy::{self, Policy};
 
 /// How soon to count again while a higher slot is expected to give back.
 pub const RECOUNT_PAUSE: Duration = Duration::from_millis(500);
@@ -47,8 +50,20 @@ pub struct HeldSeen {
     pub node: Option<NodeName>,
     /// The holder's maximum; `None` if the record cannot be read.
     pub max: Option<u32>,
-    /// It is the Lease of a control-plane node's remediation: no other control-plane node goes beside it.
-    pub fences_control_plane: bool,
+    /// What a remediation's Lease says of its node; `None`: it is no remediation's.
+    pub remediation: Option<RemediationHeld>,
+}
+
+/// What counts of a node whose machine is being remediated, also while its Node is deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemediationHeld {
+    /// The group that the node belonged to when its Lease was taken. `None`: that cannot be read, or the
+    /// record is of an older version. It counts in every group then.
+    pub group: Option<GroupName>,
+    /// It is a control-plane node, or may be one: no other control-plane node goes beside it.
+    pub control_plane: bool,
+    /// Since when its Lease is held, by the remediator's clock. For people.
+    pub since: Option<Timestamp>,
 }
 
 impl HeldSeen {
@@ -58,6 +73,45 @@ impl HeldSeen {
             .as_ref()
             .map_or_else(|| self.holder.clone(), HolderId::node)
     }
+
+    /// Whether it is the Lease of a control-plane node's remediation.
+    pub fn fences_control_plane(&self) -> bool {
+        let remediation = self.remediation.as_ref();
+        remediation.is_some_and(|remediation| remediation.control_plane)
+    }
+
+    /// Whether its node is out of this group even if it is no member, or no Node at all: whoever holds
+    /// one of the group's slots, and a remediation.
+    fn counts_in(&self, group: &GroupName) -> bool {
+        self.slot.is_some() || self.is_remediated_in(group)
+    }
+
+    /// Whether it is a remediation's whose node belonged to this group, or may have: it is out of it from
+    /// the taking of the Lease to its freeing, whether or not its Node exists. Source: specification §2.2.
+    pub fn is_remediated_in(&self, group: &GroupName) -> bool {
+        let remediation = self.remediation.as_ref();
+        remediation.is_some_and(|it| it.group.as_ref().is_none_or(|of| of == group))
+    }
+
+    /// The same, but counted in every group if no policy makes the recorded one any more: its nodes are in
+    /// others now, and a deleted Node cannot tell in which.
+    #[must_use]
+    pub fn without_vanished_group(mut self, policies: &[Policy]) -> Self {
+        if let Some(remediation) = &mut self.remediation {
+            let group = &mut remediation.group;
+            group.take_if(|group| !policy::has_group(policies, group));
+        }
+        self
+    }
+
+    /// The name to show.
+    fn shown(&self) -> String {
+        match (&self.node, &self.remediation) {
+            (Some(node), _) => node.to_string(),
+            (None, Some(_)) => self.lease.clone(),
+            (None, None) => self.holder.to_string(),
+        }
+    }
 }
 
 /// What one count is made from: reads that were all sent after our Lease was won.
@@ -65,6 +119,8 @@ impl HeldSeen {
 pub struct Reads {
     /// Our Lease's name.
     pub lease: String,
+    /// The group that is counted.
+    pub group: GroupName,
     /// Every member of the group, ourselves and ignored ones among them.
     pub nodes: Vec<NodeRow>,
     /// Every held Lease of Dogwatch's in its namespace.
@@ -93,7 +149,8 @@ pub enum Verdict {
 
 /// Counts who else of the group is out: not Ready, unschedulable, or named by any held Lease. Who
 /// holds a slot of this group counts even if it is no member (a host, or a Node that was moved
-/// since). Each once. Ignored ones not. For a control-plane node the remediation of another one
+/// since), and so does a node of the group whose machine is being remediated, though its Node was
+/// deleted for that. Each once. Ignored ones not. For a control-plane node the remediation of another one
 /// leaves no room, whatever their groups and labels and however many may be out.
 pub fn count(reads: &Reads, me: &HolderId) -> Count {
     count_for(reads, me, None)
@@ -126,9 +183,8 @@ pub fn count_for(reads: &Reads, me: &HolderId, node: Option<&NodeName>) -> Count
     }
     let fenced = others.fenced_beside_us(reads);
     for held in &fenced {
-        let node = held.node.as_ref().map(ToString::to_string);
-        let known = out.entry(node.unwrap_or_else(|| held.lease.clone()));
-        let (known, why) = (known.or_default(), format!("holds {}", held.lease));
+        let known = out.entry(held.shown()).or_default();
+        let why = format!("holds {}", held.lease);
         if !known.contains(&why) {
             known.push(why);
         }
@@ -258,7 +314,7 @@ impl<'a> Others<'a> {
             return Vec::new();
         }
         let held = reads.held.iter();
-        held.filter(|held| held.fences_control_plane && !self.is_us(held))
+        held.filter(|held| held.fences_control_plane() && !self.is_us(held))
             .collect()
     }
 
@@ -271,11 +327,7 @@ impl<'a> Others<'a> {
             }
             match self.member(held) {
                 Some(row) => Some((row.name.to_string(), held)),
-                None if held.slot.is_some() => {
-                    let node = held.node.as_ref().map(ToString::to_string);
-                    Some((node.unwrap_or_else(|| held.holder.to_string()), held))
-                }
-                None => None,
+                None => held.counts_in(&reads.group).then(|| (held.shown(), held)),
             }
         })
     }

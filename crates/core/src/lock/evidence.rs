@@ -1,9 +1,23 @@
 //! On which evidence a lock is broken: never by a clock.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::{HolderId, HolderNode, LeaseSeen, LockRecord};
 use crate::name::NodeName;
+
+/// How far apart two reads of a holder's Node have to be, whoever makes them: one wrong answer must not
+/// be believed twice. Source: specification §2.2.
+pub const BETWEEN_HOLDER_READS: Duration = Duration::from_secs(1);
+
+/// Two fresh reads of a holder's Node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HolderReads {
+    /// What they said, the first one first.
+    pub nodes: [HolderNode; 2],
+    /// From the answer of the first to the question of the second, by the reader's monotonic clock.
+    pub apart: Duration,
+}
 
 /// Why a held lock has nobody behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,11 +80,11 @@ fn own_record(lease: &LeaseSeen) -> Option<&LockRecord> {
 }
 
 /// Whether two fresh reads of the holder's Node (see [`holder_node_name`]) prove that the lock has
-/// nobody behind it: both must say the same. Without a readable UID only a missing Node proves
-/// anything.
-pub fn broken_by(lease: &LeaseSeen, first: &HolderNode, second: &HolderNode) -> Option<Evidence> {
-    let node = holder_node_name(lease)?;
-    match (first, second) {
+/// nobody behind it: both must say the same, and not at the same moment. Without a readable UID only a
+/// missing Node proves anything.
+pub fn broken_by(lease: &LeaseSeen, reads: &HolderReads) -> Option<Evidence> {
+    let node = holder_node_name(lease).filter(|_| reads.apart >= BETWEEN_HOLDER_READS)?;
+    match (&reads.nodes[0], &reads.nodes[1]) {
         (HolderNode::Gone, HolderNode::Gone) => Some(Evidence::NodeGone { node }),
         (HolderNode::There { uid: first }, HolderNode::There { uid: second })
             if first == second =>
@@ -93,6 +107,26 @@ mod tests {
     use super::super::testkit::{free, held, record};
     use super::*;
 
+    fn reads(first: &HolderNode, second: &HolderNode) -> HolderReads {
+        HolderReads {
+            nodes: [first.clone(), second.clone()],
+            apart: BETWEEN_HOLDER_READS,
+        }
+    }
+
+    #[test]
+    fn two_reads_of_the_same_moment_prove_nothing() {
+        let lease = held(0, "n1", &[]);
+        for (millis, breaks) in [(0, false), (999, false), (1000, true)] {
+            let apart = Duration::from_millis(millis);
+            let reads = HolderReads {
+                apart,
+                ..reads(&HolderNode::Gone, &HolderNode::Gone)
+            };
+            assert_eq!(broken_by(&lease, &reads).is_some(), breaks, "{millis} ms");
+        }
+    }
+
     fn there(uid: &str) -> HolderNode {
         HolderNode::There { uid: uid.into() }
     }
@@ -111,7 +145,7 @@ mod tests {
         ];
         for (first, second, breaks) in table {
             assert_eq!(
-                broken_by(&lease, &first, &second).is_some(),
+                broken_by(&lease, &reads(&first, &second)).is_some(),
                 breaks,
                 "{first:?} {second:?}"
             );
@@ -124,8 +158,11 @@ mod tests {
             record: None,
             ..held(0, "n1", &[])
         };
-        assert_eq!(broken_by(&lease, &there("new"), &there("new")), None);
-        assert!(broken_by(&lease, &HolderNode::Gone, &HolderNode::Gone).is_some());
+        assert_eq!(
+            broken_by(&lease, &reads(&there("new"), &there("new"))),
+            None
+        );
+        assert!(broken_by(&lease, &reads(&HolderNode::Gone, &HolderNode::Gone)).is_some());
     }
 
     #[test]
@@ -136,13 +173,13 @@ mod tests {
                 ..held(0, "n1", &[])
             };
             assert_eq!(
-                broken_by(&lease, &HolderNode::Gone, &HolderNode::Gone),
+                broken_by(&lease, &reads(&HolderNode::Gone, &HolderNode::Gone)),
                 None,
                 "{holder}"
             );
         }
         assert_eq!(
-            broken_by(&free(0), &HolderNode::Gone, &HolderNode::Gone),
+            broken_by(&free(0), &reads(&HolderNode::Gone, &HolderNode::Gone)),
             None
         );
     }
@@ -154,7 +191,10 @@ mod tests {
             ..held(0, "n1", &[])
         };
         assert_eq!(holder_node_name(&lease).unwrap().as_str(), "n1");
-        assert_eq!(broken_by(&lease, &there("uid-n1"), &there("uid-n1")), None);
+        assert_eq!(
+            broken_by(&lease, &reads(&there("uid-n1"), &there("uid-n1"))),
+            None
+        );
     }
 
     #[test]

@@ -24,10 +24,10 @@ pub use bid::{
     GIVE_BACK_LONGEST, GIVE_BACK_SHORTEST, HINT_STEP, give_back_pause, held_by, when_to_bid,
 };
 pub use budget::{
-    HeldSeen, NodeRow, RECOUNT_PAUSE, Reads, Verdict, WAIT_FOR_HIGHER_SLOT, count, count_for,
-    verdict,
+    HeldSeen, NodeRow, RECOUNT_PAUSE, Reads, RemediationHeld, Verdict, WAIT_FOR_HIGHER_SLOT, count,
+    count_for, verdict,
 };
-pub use evidence::{Evidence, broken_by, holder_node_name};
+pub use evidence::{BETWEEN_HOLDER_READS, Evidence, HolderReads, broken_by, holder_node_name};
 pub use hint::{HINT_LENGTH, hint};
 pub use run::{Release, Standing, adopted, release_plan, standing};
 pub use seen::seen_again;
@@ -35,6 +35,18 @@ pub use types::{
     Bid, Budget, Count, FIELD_MANAGER_LIMIT, HolderId, HolderNode, LeaseSeen, LockRecord,
     NameTooLong, Unavailable, Waiter,
 };
+
+/// How many slots a group can have: their numbers are below this.
+pub const SLOTS: u32 = 1000;
+
+/// The number of a slot as it stands in its Lease's name. There is one way to write it: a second one would
+/// be a second Lease for the same slot. Source: specification §6.
+pub fn slot_number(text: &str) -> Option<u32> {
+    let canonical = text == "0" || !text.starts_with('0');
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u32 = text.parse().ok().filter(|_| canonical && digits)?;
+    (number < SLOTS).then_some(number)
+}
 
 /// The first 32 hexadecimal digits of the text's SHA-256, for names that would be too long.
 pub fn digest(text: &str) -> String {

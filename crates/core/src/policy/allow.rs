@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::types::{Policies, Policy};
 use super::window::{Opening, opening};
-use crate::reboot::reason;
+use crate::reboot::{LastReboot, reason};
 
 /// Whether something may happen now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,16 @@ pub enum Allowance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MinInterval {
     /// When the node's last reboot was finished.
-    pub last: Option<Timestamp>,
+    last: Option<Timestamp>,
+}
+
+impl MinInterval {
+    /// Of a node with this record of its last attempt. One that a person stopped was no reboot; the one
+    /// before it counts.
+    pub fn of(last: Option<&LastReboot>) -> Self {
+        let last = last.and_then(LastReboot::last_rebooted);
+        Self { last }
+    }
 }
 
 /// Whether a reboot may begin at `now`, given how long its drain may take and when the last was.

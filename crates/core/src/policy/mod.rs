@@ -16,7 +16,7 @@ mod types;
 pub mod window;
 
 pub use allow::{Allowance, MinInterval, allowed, still_allowed};
-pub use rule::{Rule, conflicts, group, is_control_plane, rule, ruling, zone};
+pub use rule::{Rule, conflicts, group, has_group, is_control_plane, rule, ruling, zone};
 pub use status::{Lost, Out, PolicyStatus, Waiting, status};
 pub use types::{
     Alerts, DrainRules, Gate, Paused, Policies, Policy, PrometheusGate, PrometheusQuery,

@@ -48,6 +48,13 @@ pub fn group(policies: &Policies, labels: &BTreeMap<String, String>) -> GroupNam
     group_under(ruling(policies.known(), labels), labels)
 }
 
+/// Whether nodes can be in this group: that of a policy, or one of the two that always are. A FleetLock
+/// group has whatever name its clients gave it.
+pub fn has_group(policies: &[Policy], group: &GroupName) -> bool {
+    let always = *group == GroupName::default_group() || *group == GroupName::control_plane();
+    always || policies.iter().any(|policy| policy.name == *group)
+}
+
 /// The zone of a node with these labels, where its policy goes one zone after the other.
 pub fn zone(policies: &Policies, labels: &BTreeMap<String, String>) -> Option<String> {
     let key = ruling(policies.known(), labels)?.topology_key.as_ref()?;
@@ -104,7 +111,9 @@ fn overlaid(flags: &Config, policy: &Policy) -> Config {
         drain_timeout: drain.timeout.unwrap_or(flags.drain_timeout),
         on_drain_timeout: drain.on_timeout.unwrap_or(flags.on_drain_timeout),
         exclude: drain.exclude.clone().or_else(|| flags.exclude.clone()),
-        volume_detach_timeout: flags.volume_detach_timeout,
+        volume_detach_timeout: drain
+            .volume_detach_timeout
+            .unwrap_or(flags.volume_detach_timeout),
         reboot_timeout: reboot.timeout.unwrap_or(flags.reboot_timeout),
         reboot_attempts: reboot.attempts.unwrap_or(flags.reboot_attempts),
         settle: on_return.settle.unwrap_or(flags.settle),

@@ -10,8 +10,9 @@ use jiff::Timestamp;
 use super::rule::{conflicts, ruling};
 use super::types::Policy;
 use crate::condition::{Observation, Status};
+use crate::lock::{HeldSeen, HolderId};
 use crate::name::NodeName;
-use crate::reboot::{NodeSeen, Phase, Record, reason};
+use crate::reboot::{NodeSeen, Phase, Record, is_scheduled, reason};
 
 /// The condition on a Node that says what its reboot waits for.
 const MAINTENANCE_PLANNED: &str = "MaintenancePlanned";
@@ -52,6 +53,9 @@ pub struct PolicyStatus {
     pub waiting: Vec<Waiting>,
     /// To whom it lost nodes that it matches too, the most first.
     pub conflicts: Vec<Lost>,
+    /// Why the policy's nodes are stuck, by the one that has waited longest for it. A wait for a window, the
+    /// end of a pause or `minInterval` is none of it.
+    pub stuck: Option<String>,
     /// `Accepted`, `Progressing` and `Blocked`.
     pub conditions: [Observation; 3],
 }
@@ -61,7 +65,8 @@ pub struct PolicyStatus {
 pub struct Out {
     /// Its name.
     pub node: NodeName,
-    /// `draining`, `rebooting` or `returning`; `locked` through the lock API.
+    /// `draining`, `rebooting` or `returning`; `locked` through the lock API; `remediation` while its
+    /// machine is being remediated, whether or not its Node exists.
     pub phase: &'static str,
     /// Since when, by the node's clock.
     pub since: Option<Timestamp>,
@@ -93,13 +98,21 @@ pub struct Lost {
     pub example: NodeName,
 }
 
-/// What each of the policies can tell, in their order.
+/// What each of the policies can tell, in their order. `remediations` are the Leases that are held for
+/// nodes whose machines are being remediated.
 pub fn status<'a>(
     policies: &[Policy],
     nodes: impl IntoIterator<Item = &'a NodeSeen>,
+    remediations: &[HeldSeen],
 ) -> Vec<PolicyStatus> {
     let mut tallies: Vec<Tally> = policies.iter().map(|_| Tally::default()).collect();
+    let remediations: BTreeMap<HolderId, HeldSeen> = remediations
+        .iter()
+        .map(|held| held.clone().without_vanished_group(policies))
+        .map(|held| (held.subject(), held))
+        .collect();
     for node in nodes {
+        let remediation = remediations.get(&HolderId::node(&node.name));
         let Some(ruler) = ruling(policies, &node.labels) else {
             continue;
         };
@@ -107,7 +120,12 @@ pub fn status<'a>(
         for loser in conflicts(policies, &node.labels) {
             tallies[self::place(policies, loser)].lose(place, &node.name);
         }
-        tallies[place].take(node);
+        tallies[place].take(node, remediation);
+    }
+    for (policy, tally) in policies.iter().zip(&mut tallies) {
+        let held = remediations.values();
+        let of_group = held.filter(|held| held.is_remediated_in(&policy.name));
+        of_group.for_each(|held| tally.take_remediated(held));
     }
     let finished = policies.iter().zip(tallies);
     finished
@@ -130,9 +148,12 @@ struct Tally {
 }
 
 impl Tally {
-    fn take(&mut self, node: &NodeSeen) {
+    fn take(&mut self, node: &NodeSeen, remediation: Option<&HeldSeen>) {
         self.nodes += 1;
         self.ready += u32::from(node.ready && !node.unschedulable);
+        if let Some(held) = remediation {
+            return self.take_remediated(held);
+        }
         match node.record.get() {
             Some(record) if record.phase == Phase::Waiting && !node.api_lock => {
                 self.waiting.push(waiting(node, record));
@@ -141,6 +162,12 @@ impl Tally {
             Some(_) | None if node.api_lock => self.out.push(locked(node)),
             Some(_) | None => {}
         }
+    }
+
+    fn take_remediated(&mut self, held: &HeldSeen) {
+        let known = |name: &NodeName| self.out.iter().any(|out| out.node == *name);
+        let new = remediated(held).filter(|out| !known(&out.node));
+        self.out.extend(new);
     }
 
     fn lose(&mut self, to: usize, node: &NodeName) {
@@ -159,6 +186,7 @@ impl Tally {
         let held = |waiting: &&Waiting| HELD_BY_POLICY.contains(&waiting.reason.as_str());
         let blocked = self.waiting.iter().filter(held).count();
         let conditions = [accepted(policy), self.progressing(), self.blocked()];
+        let stuck = self.stuck();
         let lost = self.lost.into_iter();
         let mut conflicts: Vec<Lost> = lost
             .map(|(to, (nodes, example))| Lost { to, nodes, example })
@@ -171,6 +199,7 @@ impl Tally {
             out: self.out,
             waiting: self.waiting,
             conflicts,
+            stuck,
             conditions,
         }
     }
@@ -190,6 +219,24 @@ impl Tally {
         )
     }
 
+    /// Whether one of those that wait may go in its turn.
+    fn may_go(&self) -> bool {
+        let is_held = |waiting: &Waiting| {
+            let reason = waiting.reason.as_str();
+            HELD_BY_POLICY.contains(&reason)
+                || (self.out.is_empty() && HELD_OTHERWISE.contains(&reason))
+        };
+        !self.waiting.iter().all(is_held)
+    }
+
+    fn stuck(&self) -> Option<String> {
+        if self.may_go() {
+            return None;
+        }
+        let mut reasons = self.waiting.iter().map(|waiting| &waiting.reason);
+        reasons.find(|reason| !is_scheduled(reason)).cloned()
+    }
+
     /// Nodes wait, and none of them may go: held by the policy, whoever is out; or by something
     /// else while nobody of theirs is out, so that no release of a lock will help.
     fn blocked(&self) -> Observation {
@@ -197,12 +244,7 @@ impl Tally {
             return observation("Blocked", Status::False, "Idle", "nobody waits".into());
         };
         let waiting = self.waiting.len();
-        let stuck = |waiting: &Waiting| {
-            let reason = waiting.reason.as_str();
-            HELD_BY_POLICY.contains(&reason)
-                || (self.out.is_empty() && HELD_OTHERWISE.contains(&reason))
-        };
-        if !self.waiting.iter().all(stuck) {
+        if self.may_go() {
             let text = format!("{waiting} waiting, each for its turn");
             return observation("Blocked", Status::False, "InTurn", text);
         }
@@ -258,6 +300,18 @@ fn locked(node: &NodeSeen) -> Out {
         since: None,
         reason: "taken out of service through the lock API".to_owned(),
     }
+}
+
+fn remediated(held: &HeldSeen) -> Option<Out> {
+    Some(Out {
+        node: held.node.clone()?,
+        phase: "remediation",
+        since: held.remediation.as_ref()?.since,
+        reason: format!(
+            "its machine is being remediated; Lease {} is held",
+            held.lease
+        ),
+    })
 }
 
 fn waiting(node: &NodeSeen, record: &Record) -> Waiting {

@@ -47,7 +47,7 @@ pub struct Policy {
     pub priority: i32,
     /// How many of its group may be out at once.
     pub max_unavailable: Option<Limit>,
-    /// One value of this node label after the other.
+    /// The lock goes to nodes with the same value of this node label first: an order, and no barrier.
     pub topology_key: Option<String>,
     /// Nothing begins, and a drain is undone.
     pub paused: Option<Paused>,
@@ -105,6 +105,8 @@ pub struct DrainRules {
     pub timeout: Option<Duration>,
     /// What then.
     pub on_timeout: Option<OnTimeout>,
+    /// How long drained volumes may take to detach.
+    pub volume_detach_timeout: Option<Duration>,
     /// Pods that stay.
     pub exclude: Option<LabelSelector>,
 }

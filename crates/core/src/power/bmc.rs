@@ -56,6 +56,9 @@ pub enum Reading {
 pub enum Answer {
     /// Accepted (200, 204, or a task that ended well).
     Accepted,
+    /// Accepted, and nobody can say when it is carried out (Redfish 202 that names no task, or one that is
+    /// forgotten): the BMC may still run it for `--power-settle`.
+    AcceptedWithoutTask,
     /// Refused because the host is in that state already (Redfish 400 and 409, "Already OFF").
     AlreadyThere,
 }

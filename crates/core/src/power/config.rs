@@ -32,7 +32,39 @@ impl Default for Config {
     }
 }
 
+/// Flags that contradict each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "--power-poll-interval must be at least twice --power-confirm-interval: two polls in a row would else be too close to each other to confirm that a host is off"
+)]
+pub struct PollsTooClose;
+
 impl Config {
+    /// Whether all hosts can be proved off with these flags, and come on again.
+    ///
+    /// # Errors
+    /// Which flags contradict each other.
+    pub fn check(&self) -> Result<(), PollsTooClose> {
+        if self.poll < self.confirm.saturating_mul(2) {
+            return Err(PollsTooClose);
+        }
+        Ok(())
+    }
+
+    /// How long an answered command is looked for before it counts as one that did not take: a BMC may run it for
+    /// `--power-settle`, and a slow one is asked in the meantime, after a reading that was under way.
+    pub(super) fn patience(&self) -> Duration {
+        let slow = self.call.saturating_mul(2) + Duration::from_secs(1);
+        self.settle.max(slow)
+    }
+
+    /// How long what was read counts as read now: two polls, or two readings of a BMC that takes as long as a
+    /// call may, where the polls are closer to each other than that.
+    pub(super) fn fresh_for(&self) -> Duration {
+        let slow = self.call.saturating_mul(2).saturating_add(self.confirm);
+        self.poll.saturating_mul(2).max(slow)
+    }
+
     /// A command is sent within so long of the answer to the write of its intention; else it is
     /// decided anew, on a fresh version of the host.
     pub const SEND_WITHIN: Duration = Duration::from_secs(2);

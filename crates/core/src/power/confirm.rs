@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::bmc::{Answer, Class, Command, Fault, Reading};
 use super::context::Context;
 use super::host::Intention;
-use super::readings::{Pace, due};
+use super::readings::{Pace, due, next_poll};
 use super::step::Step;
 use super::witness::{self, Witness};
-use super::{off, reason, retry, times};
+use super::{life, off, reason, retry, times};
 use crate::condition::Status;
 use crate::decision::Severity;
 
@@ -20,6 +20,10 @@ pub(super) fn look(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: 
     let since = at.max(ctx.settled_at());
     let twice = ctx.off_twice(level, since, ctx.config.confirm);
     if twice.is_some_and(|(first, _)| ctx.is_fresh(first)) {
+        if let Some(node) = ctx.living_node() {
+            life::contradicted(ctx, step, &node);
+            return step.read(ctx, level, next_poll(ctx, level), "the next poll");
+        }
         return match ctx.witness(level) {
             Witness::Agrees => confirmed(ctx, step, command),
             Witness::NotAsked => not_asked(ctx, step, command, at),
@@ -100,7 +104,7 @@ fn not_off(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duration
             "whether it shut down",
         );
     }
-    let patience = at.saturating_add(ctx.config.settle);
+    let patience = at.saturating_add(ctx.config.patience());
     let is_on = ctx
         .newest_since(level, at)
         .is_some_and(|read| read.said == Ok(Reading::On));

@@ -78,6 +78,11 @@ impl<'a> Context<'a> {
             .filter(move |request| !none && !request.is_forced)
     }
 
+    /// Somebody waits for a proof of off: a request, a key, or a reboot that is pending.
+    pub(super) fn is_proof_wanted(&self) -> bool {
+        self.status().is_reboot_pending() || self.obeyed().next().is_some()
+    }
+
     /// The obeyed ones that hold the host off until their writers remove them.
     pub(super) fn keys(&self) -> Vec<&str> {
         self.obeyed()
@@ -214,7 +219,7 @@ impl<'a> Context<'a> {
 
     /// Not longer than two polls ago.
     pub(super) fn is_recent(&self, moment: Duration) -> bool {
-        moment.saturating_add(self.config.poll * 2) >= self.now.mono
+        moment.saturating_add(self.config.fresh_for()) >= self.now.mono
     }
 
     /// The wall-clock time of a monotonic moment of this process, in microseconds.

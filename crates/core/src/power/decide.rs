@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::annotations::{Request, listed};
-use super::bmc::Command;
+use super::bmc::{Answer, Command};
 use super::config::Config;
 use super::context::Context;
 use super::gate::{self, Knows, Refusal};
@@ -13,7 +13,7 @@ use super::seen::Seen;
 use super::standing::Standing;
 use super::step::Step;
 use super::{
-    hold, idle, off, on, pending, provisioning, readiness, readings, reason, report, theirs,
+    hold, idle, life, off, on, pending, provisioning, readiness, readings, reason, report, theirs,
 };
 use crate::Now;
 use crate::condition::Status;
@@ -56,6 +56,8 @@ pub enum Look {
         /// Whether a power-off waits for it: it goes before polls.
         is_urgent: bool,
     },
+    /// Reads the Leases of the Nodes that the host carries, at once.
+    SignsOfLife,
     /// Checks whether power control of a level would work, at once.
     Check {
         /// Which level.
@@ -123,6 +125,8 @@ fn note_end(ctx: &Context<'_>, step: &mut Step) {
         return;
     };
     let at = ctx.wall(*at);
+    // Whoever leads next waits as long for it as for one that nobody answered.
+    standing.after_unknown |= matches!(how, Ok(Answer::AcceptedWithoutTask));
     standing.end = match how {
         Ok(_) => End::Answered { at },
         Err(fault) if fault.may_have_run => End::Unknown {
@@ -160,7 +164,11 @@ fn drive(ctx: &Context<'_>, step: &mut Step) {
             None => step.status.power.off_confirmed_at = None,
         }
     }
+    let is_off = |command: &Intention| command.command.is_off();
     match (needs_off(ctx, step), command) {
+        (Some(reason::NOT_ONLINE), earlier) if !earlier.is_some_and(is_off) => {
+            idle::keep_off(ctx, step, earlier);
+        }
         (Some(why), _) => off::drive(ctx, step, why),
         (None, Some(command)) if command.command == Command::On => on::drive(ctx, step, command),
         (None, Some(command)) => idle::withdraw(ctx, step, command),
@@ -208,6 +216,10 @@ fn finish(ctx: &Context<'_>, mut step: Step, refusal: Option<&Refusal>) -> Decis
     let knows = refusal.map_or(Knows::Power, |refusal| refusal.knows);
     if knows == Knows::Power {
         readings::note(ctx, &mut step.status);
+        // An off that is nobody's doing is said only where no Node contradicts it.
+        if ctx.off_now(ctx.level()).is_some() && ctx.answered_off().is_none() {
+            life::look(ctx, &mut step);
+        }
         if let Some(at) = readings::stale_at(ctx) {
             step.wake(at, "a reading that gets too old");
         }

@@ -111,7 +111,7 @@ fn object(ctx: &Context<'_>) -> Option<Refusal> {
         .map(ToString::to_string)
         .collect();
     let text = format!(
-        "its BMC is also that of {}: what is read would prove nothing of either; correct the address of one",
+        "its BMC is that of {}, which had it first and keeps it; nothing is done for this host: correct its address, or delete the one that is wrong",
         listed(&others)
     );
     Some(refuse(Knows::Unknown, reason::SHARED_BMC, text))

@@ -7,12 +7,13 @@ use super::bmc::{Command, Reading};
 use super::context::Context;
 use super::decide::Action;
 use super::host::Intention;
-use super::readings::{Pace, due, next_poll};
+use super::readings::{Pace, due, next_poll, second_reading};
 use super::step::{Next, Step};
 use super::witness::{self, Witness};
-use super::{off, reason, times};
+use super::{life, off, reason, times};
 use crate::condition::Status;
 use crate::decision::Severity;
+use crate::name::NodeName;
 
 /// Off was confirmed, by `command`.
 pub(super) fn keep(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
@@ -38,7 +39,10 @@ pub(super) fn keep(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
             );
             found_on(ctx, step, reason::LEVEL_CONTRADICTED, &text);
         }
-        Ok(Reading::Off) => off(ctx, step, command),
+        Ok(Reading::Off) => match ctx.living_node() {
+            Some(node) => node_lives(ctx, step, command, &node),
+            None => off(ctx, step, command),
+        },
         Ok(Reading::On | Reading::PoweringOn | Reading::PoweringOff) => {
             let text = "found on while it is held off; it is powered off again";
             found_on(ctx, step, reason::FOUND_ON, text);
@@ -56,6 +60,19 @@ pub(super) fn keep(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
             step.read(ctx, command.level, next, "whether it is still off");
         }
     }
+}
+
+/// What was proved is proved no more. Nothing is sent: what would be switched is perhaps another machine.
+fn node_lives(ctx: &Context<'_>, step: &mut Step, command: &Intention, node: &NodeName) {
+    step.status.power.off_confirmed_at = None;
+    step.status.power.confirmed_for.clear();
+    life::contradicted(ctx, step, node);
+    step.read(
+        ctx,
+        command.level,
+        next_poll(ctx, command.level),
+        "the next poll",
+    );
 }
 
 fn must_be_off(ctx: &Context<'_>) -> bool {
@@ -84,15 +101,16 @@ fn found_on(ctx: &Context<'_>, step: &mut Step, why: &'static str, text: &str) {
 
 fn off(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
     let level = command.level;
-    if let Some(text) = unproved(ctx, command) {
-        return prove_anew(ctx, step, level, &text);
+    match unproved(ctx, command) {
+        Some(_) if level == 0 && !ctx.is_proof_wanted() => return forget_proof(ctx, step),
+        Some(text) => return prove_anew(ctx, step, level, &text),
+        None => {}
     }
     if !is_waited_for(ctx) {
         return held(ctx, step, level);
     }
     if ctx.off_now(level).is_none() {
-        let read = ctx.newest_since(level, ctx.settled_at());
-        let next = read.map_or(ctx.settled_at(), |read| read.answered + ctx.config.confirm);
+        let next = second_reading(ctx, level);
         let text = format!("off was confirmed; read again at {}", ctx.second(next));
         step.because(Status::False, reason::CONFIRMING, text);
         step.is_busy = true;
@@ -122,6 +140,21 @@ fn unproved(ctx: &Context<'_>, command: &Intention) -> Option<String> {
     (!new.is_empty()).then(|| format!("{} came after the proof", listed(&new)))
 }
 
+/// Nobody waits for the proof that means nothing any more: what is read decides.
+fn forget_proof(ctx: &Context<'_>, step: &mut Step) {
+    step.status.power.off_confirmed_at = None;
+    step.status.power.confirmed_for.clear();
+    step.status.power.command = None;
+    let text = "off by what another BMC answered; being read";
+    step.because(Status::Unknown, reason::POWER_UNKNOWN, text);
+    step.read(
+        ctx,
+        0,
+        second_reading(ctx, 0),
+        "the power behind another BMC",
+    );
+}
+
 /// The host is off; who asked after that wants a proof made after it was asked for.
 fn prove_anew(ctx: &Context<'_>, step: &mut Step, level: usize, text: &str) {
     step.busy(reason::CONFIRMING, format!("off; proved anew, for {text}"));
@@ -147,7 +180,14 @@ fn held(ctx: &Context<'_>, step: &mut Step, level: usize) {
         step.because(Status::True, reason::HELD_OFF, text);
     }
     witness::ask(ctx, step, level);
-    step.read(ctx, level, next_poll(ctx, level), "the next poll");
+    life::look_at_polls(ctx, step);
+    if ctx.off_now(level).is_some() {
+        return step.read(ctx, level, next_poll(ctx, level), "the next poll");
+    }
+    // A leader that has just begun: whoever waits for the proof does not wait for a poll.
+    step.is_busy = !keys.is_empty();
+    let next = second_reading(ctx, level);
+    step.read(ctx, level, next, "the second reading of a held host");
 }
 
 /// The power-on is written down with its time, off is confirmed no more, and then it is sent.

@@ -41,6 +41,8 @@ pub struct Host {
     pub name: HostName,
     /// Its UID.
     pub uid: String,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Timestamp>,
     /// What a write to it relies on.
     pub resource_version: String,
     /// It is being deleted.
@@ -206,7 +208,8 @@ pub struct Intention {
     pub attempt: u32,
     /// How many commands of this need went before it.
     pub before: u32,
-    /// When it was decided, an earlier command of unknown end could still be run by the BMC.
+    /// When it was decided, an earlier command of unknown end could still be run by the BMC; or this one was
+    /// answered, and may still be run.
     pub after_unknown: bool,
     /// Why, in one word: a reason of [`super::reason`].
     pub why: String,

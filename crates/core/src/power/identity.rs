@@ -1,5 +1,7 @@
 //! Whether the machine behind a BMC is the one that a Node runs on. Source: specification §4.1.
 
+use super::seen::Seen;
+
 /// What two system UUIDs say of each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identity {
@@ -20,6 +22,14 @@ pub fn same_system(bmc: &str, node: &str) -> Identity {
         (Some(_), Some(_)) => Identity::Different,
         (None, _) | (_, None) => Identity::NotComparable,
     }
+}
+
+/// The system UUID that the host's BMCs tell, the first level's before the others'; `None`: none tells one, or
+/// none was asked yet.
+pub fn system_uuid(seen: &Seen) -> Option<&str> {
+    let told = seen.memory.abouts.iter();
+    let told = told.filter_map(|(level, about)| Some((level, about.system_uuid.as_deref()?)));
+    told.min_by_key(|(level, _)| *level).map(|(_, uuid)| uuid)
 }
 
 /// A machine's UUID in a form that does not depend on the byte order it was told in.

@@ -60,7 +60,8 @@ fn read(ctx: &Context<'_>, level: usize) -> PowerNow {
         Ok(Reading::Off) => {
             let twice = ctx.off_twice(level, Duration::ZERO, ctx.config.confirm);
             let is_off = twice.is_some_and(|(first, _)| ctx.is_fresh(first))
-                && ctx.witness(level) == Witness::Agrees;
+                && ctx.witness(level) == Witness::Agrees
+                && ctx.living_node().is_none();
             if is_off {
                 PowerNow::Off
             } else {

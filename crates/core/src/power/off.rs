@@ -11,7 +11,7 @@ use super::decide::Action;
 use super::host::Intention;
 use super::standing::Standing;
 use super::step::{Next, Step};
-use super::{confirm, reason, retry, takeover};
+use super::{confirm, idle, reason, retry, takeover};
 use crate::decision::Severity;
 
 /// The host must be off, and that is not confirmed. `why` is the need's reason, should it begin now.
@@ -86,7 +86,6 @@ pub(super) fn cause(ctx: &Context<'_>, why: &str) -> String {
     let names: Vec<&str> = ctx.obeyed().map(|request| request.name.as_str()).collect();
     match why {
         reason::FOUND_ON => "found on while it is held off".to_owned(),
-        reason::FOUND_OFF => "found off: it is proved off before it is powered on".to_owned(),
         _ if !names.is_empty() => format!("asked for by {}", listed(&names)),
         reason::NOT_ONLINE => "spec.online is false".to_owned(),
         _ => "a reboot is pending".to_owned(),
@@ -120,6 +119,9 @@ fn reason_of(command: &Intention) -> &'static str {
 }
 
 fn go_on(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
+    if is_moot(ctx, command) {
+        return idle::close(ctx, step, command);
+    }
     if let Some((why, fault)) = harder(ctx, command) {
         return harden(ctx, step, command, why, fault.as_ref());
     }
@@ -133,6 +135,17 @@ fn go_on(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
             takeover::unknown(ctx, step, command, at, is_foreign);
         }
     }
+}
+
+/// The host reads off, nobody wants it proved, and nothing that was sent is on its way.
+fn is_moot(ctx: &Context<'_>, command: &Intention) -> bool {
+    let has_ended = match ctx.standing(command) {
+        Standing::UnderWay { .. } | Standing::Answered { .. } => false,
+        Standing::Unsent { .. } | Standing::Failed { .. } | Standing::Unknown { .. } => true,
+    };
+    let settled = ctx.settled_at();
+    let is_off = command.level == 0 && ctx.now.mono >= settled && ctx.says_off(0, settled);
+    has_ended && is_off && !ctx.is_proof_wanted()
 }
 
 pub(super) fn send(step: &mut Step, command: &Intention) {

@@ -9,12 +9,18 @@ use super::host::Intention;
 use super::readings::{Pace, due, next_poll};
 use super::standing::Standing;
 use super::step::{Next, Step};
-use super::{off, reason, retry};
+use super::{life, off, reason, retry};
 use crate::condition::Status;
 use crate::decision::Severity;
+use crate::name::NodeName;
 
 pub(super) fn drive(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
-    match ctx.standing(command) {
+    let standing = ctx.standing(command);
+    let has_ended = !matches!(standing, Standing::UnderWay { .. });
+    if let Some(node) = ctx.living_node().filter(|_| has_ended) {
+        return runs_already(ctx, step, command, &node);
+    }
+    match standing {
         Standing::UnderWay { until } => off::wait_for(step, command, until),
         Standing::Unsent { may_go: true } => off::send(step, command),
         Standing::Unsent { may_go: false } => {
@@ -29,6 +35,17 @@ pub(super) fn drive(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
         Standing::Failed { at, fault } => failed(ctx, step, command, at, fault.as_ref()),
         Standing::Unknown { at, is_foreign } => unknown(ctx, step, command, at, is_foreign),
     }
+}
+
+/// The BMC says off, and the Node lives: it is not powered on again and again.
+fn runs_already(ctx: &Context<'_>, step: &mut Step, command: &Intention, node: &NodeName) {
+    life::contradicted(ctx, step, node);
+    let settled = ctx.settled_at();
+    if ctx.now.mono < settled {
+        return step.wake(settled, "the end of every command of unknown end");
+    }
+    step.done(ctx, command, reason::POWER_CONTRADICTED);
+    step.status.power.command = None;
 }
 
 fn is_on(ctx: &Context<'_>, level: usize, since: Duration) -> bool {
@@ -68,7 +85,7 @@ fn answered(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duratio
         + if is_coming {
             ctx.config.soft
         } else {
-            ctx.config.settle
+            ctx.config.patience()
         };
     if ctx.now.mono >= patience {
         return failed(ctx, step, command, patience, None);
@@ -111,6 +128,9 @@ fn failed(
     fault: Option<&Fault>,
 ) {
     let level = command.level;
+    if ctx.says_off(level, at) {
+        life::look(ctx, step);
+    }
     let said = fault.map_or_else(|| "it is not on".to_owned(), ToString::to_string);
     let pause = at.saturating_add(retry::back_off(ctx, command, fault));
     let name = off::name(level);

@@ -18,6 +18,35 @@ const PAUSED: &str = "baremetalhost.metal3.io/paused";
 /// How much longer than its Lease's time a leader may be silent: answers are on their way.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// However long its Lease says that it lasts: whoever may write one could else say "for ever". Source: specification
+/// §6, "metal3's leader".
+const LONGEST: Duration = Duration::from_mins(5);
+
+/// Where the shipped baremetal-operators run: upstream's, Cluster API's provider's, OpenShift's.
+pub const METAL3_NAMESPACES: [&str; 3] = [
+    "baremetal-operator-system",
+    "capm3-system",
+    "openshift-machine-api",
+];
+
+/// Whose hosts are whose, by the flags.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnerRules {
+    /// `--host-namespaces`: hosts there are ours, whoever else lives.
+    pub host_namespaces: BTreeSet<String>,
+    /// `--metal3-namespaces`: where a leader of metal3's is believed. Anybody may make a Lease of its name elsewhere.
+    pub metal3_namespaces: BTreeSet<String>,
+}
+
+impl Default for OwnerRules {
+    fn default() -> Self {
+        Self {
+            host_namespaces: BTreeSet::new(),
+            metal3_namespaces: METAL3_NAMESPACES.map(str::to_owned).into(),
+        }
+    }
+}
+
 /// A leader's Lease as it was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatorLease {
@@ -110,40 +139,59 @@ impl Operators {
 
     /// When all of them have to be listed afresh, and [`Self::listed`] told: a watch that is silent
     /// proves nobody dead.
-    pub fn look_at(&self) -> Option<Duration> {
-        let doubtful = self.leases.values().filter(|it| it.life != Life::Dead);
+    pub fn look_at(&self, rules: &OwnerRules) -> Option<Duration> {
+        let doubtful = self.believed(rules).filter(|it| it.life != Life::Dead);
         doubtful.map(Sighting::expires).min()
     }
 
     /// Whether it is ours whoever lives.
-    pub fn is_ours_anyway(host: &Host, ours: &BTreeSet<String>) -> bool {
-        ours.contains(&host.name.namespace) || host.annotations.contains_key(PAUSED)
+    pub fn is_ours_anyway(host: &Host, rules: &OwnerRules) -> bool {
+        rules.host_namespaces.contains(&host.name.namespace)
+            || host.annotations.contains_key(PAUSED)
     }
 
-    /// Whose this host is. A host that is paused for metal3's controller, or in one of these
-    /// namespaces, is ours whoever lives.
-    pub fn owner(&self, host: &Host, ours: &BTreeSet<String>) -> Owner {
-        if Self::is_ours_anyway(host, ours) {
+    /// Whose this host is. A host that is paused for metal3's controller, or in one of our namespaces, is
+    /// ours whoever lives.
+    pub fn owner(&self, host: &Host, rules: &OwnerRules) -> Owner {
+        if Self::is_ours_anyway(host, rules) {
             return Owner::Ours;
         }
-        let mut leaders = self.leases.values();
+        let mut leaders = self.believed(rules);
         if let Some(alive) = leaders.find(|it| it.life == Life::Alive) {
             return Owner::Theirs {
                 leader: alive.lease.holder.clone().unwrap_or_default(),
             };
         }
-        let is_doubtful = self.leases.values().any(|it| it.life == Life::Unproven);
+        let is_doubtful = self.believed(rules).any(|it| it.life == Life::Unproven);
         if self.known && !is_doubtful {
             Owner::Ours
         } else {
             Owner::NotYetKnown
         }
     }
+
+    fn believed<'a>(&'a self, rules: &'a OwnerRules) -> impl Iterator<Item = &'a Sighting> {
+        let namespaces = &rules.metal3_namespaces;
+        let all = self.leases.iter();
+        all.filter(|(namespace, _)| namespaces.contains(*namespace))
+            .map(|(_, sighting)| sighting)
+    }
+
+    /// Leases of a leader's name where no leader is believed: the namespaces, and who holds each.
+    pub fn not_believed<'a>(
+        &'a self,
+        rules: &'a OwnerRules,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let others = self.leases.iter();
+        let others = others.filter(|(at, _)| !rules.metal3_namespaces.contains(*at));
+        others.map(|(at, it)| (at.as_str(), it.lease.holder.as_deref().unwrap_or_default()))
+    }
 }
 
 impl Sighting {
     fn expires(&self) -> Duration {
-        self.since + self.lease.length + GRACE
+        let lasts = self.lease.length.saturating_add(GRACE);
+        self.since + lasts.min(LONGEST)
     }
 }
 
@@ -163,6 +211,7 @@ mod tests {
             online: true,
             externally_provisioned: None,
             disable_power_off: false,
+            created: None,
             consumer: None,
             levels: Vec::new(),
             status: HostStatus::default(),
@@ -183,7 +232,15 @@ mod tests {
     }
 
     fn owner(operators: &Operators) -> Owner {
-        operators.owner(&host("site", false), &BTreeSet::new())
+        operators.owner(&host("site", false), &rules(&[]))
+    }
+
+    fn rules(host_namespaces: &[&str]) -> OwnerRules {
+        let names = host_namespaces.iter().map(|name| (*name).to_owned());
+        OwnerRules {
+            host_namespaces: names.collect(),
+            metal3_namespaces: ["metal3".to_owned()].into(),
+        }
     }
 
     fn theirs() -> Owner {
@@ -198,7 +255,7 @@ mod tests {
         assert_eq!(owner(&operators), Owner::NotYetKnown);
         operators.listed(Vec::new(), None, s(1));
         assert_eq!(owner(&operators), Owner::Ours);
-        assert_eq!(operators.look_at(), None);
+        assert_eq!(operators.look_at(&rules(&[])), None);
     }
 
     #[test]
@@ -206,7 +263,7 @@ mod tests {
         let mut operators = Operators::default();
         operators.listed(vec![lease(Some("bmo-1"), 100)], None, s(10));
         assert_eq!(owner(&operators), Owner::NotYetKnown);
-        assert_eq!(operators.look_at(), Some(s(30)));
+        assert_eq!(operators.look_at(&rules(&[])), Some(s(30)));
         // Silence of the watch, and a list that was asked too early, or of which nobody knows when.
         operators.listed(vec![lease(Some("bmo-1"), 100)], Some(s(29)), s(31));
         operators.listed(vec![lease(Some("bmo-1"), 100)], None, s(40));
@@ -214,10 +271,10 @@ mod tests {
         let mut alive = operators.clone();
         alive.saw(lease(Some("bmo-1"), 102), s(40));
         assert_eq!(owner(&alive), theirs());
-        assert_eq!(alive.look_at(), Some(s(60)));
+        assert_eq!(alive.look_at(&rules(&[])), Some(s(60)));
         operators.listed(vec![lease(Some("bmo-1"), 100)], Some(s(40)), s(41));
         assert_eq!(owner(&operators), Owner::Ours);
-        assert_eq!(operators.look_at(), None);
+        assert_eq!(operators.look_at(&rules(&[])), None);
         operators.saw(lease(Some("bmo-1"), 103), s(50));
         assert_eq!(owner(&operators), theirs());
         // It dies while we watch.
@@ -247,7 +304,7 @@ mod tests {
     fn paused_hosts_and_named_namespaces_are_ours_whoever_lives() {
         let mut operators = Operators::default();
         operators.saw(lease(Some("bmo-1"), 101), s(2));
-        let ours = BTreeSet::from(["edge".to_owned()]);
+        let ours = rules(&["edge"]);
         for (host, expected) in [
             (host("site", false), theirs()),
             (host("site", true), Owner::Ours),
@@ -255,5 +312,48 @@ mod tests {
         ] {
             assert_eq!(operators.owner(&host, &ours), expected, "{host:?}");
         }
+    }
+
+    #[test]
+    fn a_leader_is_believed_only_where_metal3_runs_and_what_is_elsewhere_is_reported() {
+        let mut operators = Operators::default();
+        let attack = OperatorLease {
+            namespace: "team-a".into(),
+            length: Duration::from_secs(2_147_483_647),
+            ..lease(Some("me"), 1)
+        };
+        operators.listed(vec![attack.clone()], None, s(1));
+        assert_eq!(owner(&operators), Owner::Ours, "not even doubtful");
+        for second in 2..100 {
+            let renewed = Timestamp::from_second(second).ok();
+            let renewed = OperatorLease {
+                renewed,
+                ..attack.clone()
+            };
+            operators.saw(renewed, s(2));
+            assert_eq!(owner(&operators), Owner::Ours);
+        }
+        assert_eq!(operators.look_at(&rules(&[])), None);
+        let rules = rules(&[]);
+        let reported: Vec<_> = operators.not_believed(&rules).collect();
+        assert_eq!(reported, [("team-a", "me")]);
+        operators.saw(lease(Some("bmo-1"), 1), s(3));
+        assert_eq!(owner(&operators), theirs());
+    }
+
+    #[test]
+    fn no_lease_is_believed_for_longer_than_five_minutes_without_a_renewal() {
+        let endless = |renewed| OperatorLease {
+            length: Duration::from_secs(2_147_483_647),
+            ..lease(Some("bmo-1"), renewed)
+        };
+        let mut operators = Operators::default();
+        operators.listed(vec![endless(1)], None, s(10));
+        assert_eq!(owner(&operators), Owner::NotYetKnown);
+        assert_eq!(operators.look_at(&rules(&[])), Some(s(310)));
+        operators.saw(endless(2), s(100));
+        assert_eq!(owner(&operators), theirs());
+        operators.listed(vec![endless(2)], Some(s(400)), s(401));
+        assert_eq!(owner(&operators), Owner::Ours);
     }
 }

@@ -167,7 +167,8 @@ fn read_twice(
     proved_for: Vec<String>,
 ) -> Option<OffProof> {
     let level = first.level;
-    if !ctx.seen.same_system.is_empty() || !ctx.was_checked(level) {
+    let is_contradicted = ctx.living_node().is_some();
+    if !ctx.seen.same_system.is_empty() || !ctx.was_checked(level) || is_contradicted {
         return None;
     }
     let both = [moment(first), moment(second)];

@@ -8,7 +8,7 @@ use super::decide::Look;
 use super::gate::{Knows, Refusal};
 use super::seen::Access;
 use super::step::Step;
-use super::{off, reason};
+use super::{life, off, reason};
 use crate::condition::{Observation, Status};
 
 /// After a failed check one is due this soon: who mends something wants to see it.
@@ -72,6 +72,10 @@ fn levels(ctx: &Context<'_>) -> (Status, &'static str, String) {
     if !ctx.seen.same_system.is_empty() {
         return (Status::False, reason::SAME_SYSTEM, same_system(ctx));
     }
+    if let Some(node) = ctx.living_node() {
+        let text = life::contradiction(&node);
+        return (Status::False, reason::POWER_CONTRADICTED, text);
+    }
     let all: Vec<_> = (0..ctx.seen.host.levels.len())
         .map(|level| one(ctx, level))
         .collect();
@@ -96,7 +100,7 @@ fn same_system(ctx: &Context<'_>) -> String {
         .collect();
     let others = listed(&others);
     format!(
-        "its BMC tells the system UUID that the BMC of {others} tells: off is proved of neither; correct the address of one, or the UUID"
+        "its BMC tells the system UUID that the BMC of {others} told first: off is not proved of this host; correct the address that is wrong, or the UUID"
     )
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::bmc::{Class, Command, Cost, Reading};
 use super::context::Context;
 use super::host::{HostStatus, State};
+use super::life::Life;
 use super::seen::Read;
 
 /// How often a level is read while something is expected of it.
@@ -64,18 +65,33 @@ fn is_locked_out(read: &Read) -> bool {
     fault.is_some_and(|fault| fault.class == Class::WrongCredentials)
 }
 
+/// When a level that said off is to be read again, to have said it twice, a confirm interval apart.
+pub(super) fn second_reading(ctx: &Context<'_>, level: usize) -> Duration {
+    let settled = ctx.settled_at();
+    let first = ctx.newest_since(level, settled);
+    first.map_or(settled, |read| {
+        read.answered.saturating_add(ctx.config.confirm)
+    })
+}
+
 /// When the next poll is due. Two polls in a row end within two poll intervals, so that a host that is
-/// off stays "off" in between; spread, so that hosts that began together part.
+/// off stays "off" in between, also where its BMC is slow; spread, so that hosts that began together part.
 pub(super) fn next_poll(ctx: &Context<'_>, level: usize) -> Duration {
     let Some(read) = ctx.newest(level) else {
         return Duration::ZERO;
     };
     let every = ctx.config.poll.mul_f64(0.8 + 0.15 * ctx.jitter);
+    let spared = ctx.config.poll.saturating_sub(ctx.config.call / 2);
+    let every = every.min(spared.max(ctx.config.poll / 2));
     let soon = ctx.config.poll.min(Duration::from_secs(10));
     match &read.said {
         // Said unknown at once, and asked again before the next poll: often it is one lost answer.
         Err(_) if !is_locked_out(read) && !failed_before(ctx, read) => read.answered + soon,
-        Ok(_) | Err(_) => read.answered.saturating_add(every),
+        Err(_) => read.answered.saturating_add(every),
+        Ok(_) => {
+            let least = read.answered.saturating_add(ctx.config.confirm);
+            read.asked.saturating_add(every).max(least)
+        }
     }
 }
 
@@ -102,7 +118,7 @@ pub(super) fn note(ctx: &Context<'_>, status: &mut HostStatus) {
 }
 
 /// False only while the two newest readings say off, a confirm interval apart and not older than two
-/// polls, with no power-on and no command of unknown end under way.
+/// polls, with no power-on and no command of unknown end under way, and no Node that contradicts.
 pub(super) fn is_powered_on(ctx: &Context<'_>, status: &HostStatus) -> bool {
     let is_turning_on = status
         .power
@@ -110,7 +126,16 @@ pub(super) fn is_powered_on(ctx: &Context<'_>, status: &HostStatus) -> bool {
         .as_ref()
         .is_some_and(|command| command.command == Command::On);
     let is_doubtful = !ctx.seen.same_system.is_empty();
-    is_turning_on || is_doubtful || ctx.off_now(ctx.level()).is_none()
+    is_turning_on || is_doubtful || ctx.off_now(ctx.level()).is_none() || may_live(ctx)
+}
+
+/// The Node that it carries lives; or nobody switched the host off, and that is not known yet.
+fn may_live(ctx: &Context<'_>) -> bool {
+    match ctx.node_life() {
+        Life::Lives(_) => true,
+        Life::NotKnown { .. } => ctx.answered_off().is_none(),
+        Life::NoNode | Life::Silent => false,
+    }
 }
 
 fn state(ctx: &Context<'_>, status: &HostStatus) -> Option<State> {
@@ -120,7 +145,7 @@ fn state(ctx: &Context<'_>, status: &HostStatus) -> Option<State> {
             standing => standing,
         };
     };
-    if read.answered.saturating_add(ctx.config.poll * 2) < ctx.now.mono {
+    if !ctx.is_fresh(read) {
         return Some(State::Unknown);
     }
     let power = &status.power;
@@ -145,6 +170,6 @@ pub(super) fn stale_at(ctx: &Context<'_>) -> Option<Duration> {
         Some((first, _)) => first,
         None => ctx.newest(level)?,
     };
-    let at = oldest.answered + ctx.config.poll * 2 + Duration::from_millis(1);
+    let at = oldest.answered + ctx.config.fresh_for() + Duration::from_millis(1);
     (at > ctx.now.mono).then_some(at)
 }

@@ -45,6 +45,8 @@ pub const POWERED_ON: &str = "PoweredOn";
 pub const FOUND_ON: &str = "FoundOn";
 /// A host that must be on was found off.
 pub const FOUND_OFF: &str = "FoundOff";
+/// The BMC says off, and the Node that the host carries gives signs of life: one of them is wrong.
+pub const POWER_CONTRADICTED: &str = "PowerContradicted";
 /// A level was given up for the next one.
 pub const GAVE_UP: &str = "GaveUp";
 /// Off was confirmed after a power-off.
@@ -73,9 +75,9 @@ pub const POWER_OFF_DISABLED: &str = "PowerOffDisabled";
 pub const NO_BMC: &str = "NoBMC";
 /// `spec.bmc.address` is none.
 pub const INVALID_ADDRESS: &str = "InvalidBMCAddress";
-/// Another host names the same BMC.
+/// Another host named the same BMC first, and keeps it.
 pub const SHARED_BMC: &str = "SharedBMC";
-/// The BMC of another host tells the same system UUID.
+/// The BMC of another host told the same system UUID first.
 pub const SAME_SYSTEM: &str = "SameSystemUUID";
 /// A level says off, and the BMC, asked after it, says that the machine runs: a wrong outlet.
 pub const LEVEL_CONTRADICTED: &str = "LevelContradictedByBMC";

@@ -11,6 +11,7 @@ use super::bmc::{About, Answer, Cost, Fault, Reading};
 use super::by_level::ByLevel;
 use super::confirmation::CONFIRMED_OFF;
 use super::host::{End, Host, HostName};
+use super::life::{LifeSeen, SignsOfLife};
 use super::witness::HOLD_UP;
 use crate::Now;
 
@@ -21,10 +22,10 @@ pub struct Seen {
     pub host: Arc<Host>,
     /// Whose it is.
     pub owner: Owner,
-    /// Other hosts that name one of its devices: their proofs would contradict each other.
+    /// Other hosts that name one of its devices and go before it ([`super::Seniority`]): they keep it.
     pub shared_with: Vec<HostName>,
-    /// Other hosts whose BMCs tell the same system UUID ([`super::Systems`]): one of them has the address of
-    /// another one's machine, so that no off proves whose it is.
+    /// Other hosts whose BMCs tell the same system UUID ([`super::Systems`]) and that go before it: this one has
+    /// the address of another one's machine.
     pub same_system: Vec<HostName>,
     /// Whether there is a way to its BMCs: one answer for each level.
     pub access: Vec<Access>,
@@ -100,6 +101,8 @@ pub struct Memory {
     pub alive: ByLevel<Duration>,
     /// By further level: when the BMC was last asked, while the level was off, and said that the machine runs.
     pub contradicted: ByLevel<Duration>,
+    /// The signs of life of the Nodes that it carries.
+    pub life: Option<LifeSeen>,
     /// Since when each reboot annotation has been seen with its value: [`Request::id`].
     pub keys: BTreeMap<String, Duration>,
     /// A person's word ([`super::Confirmation`]) as it stands on the host, and since when it has been seen.
@@ -164,6 +167,15 @@ pub struct Check {
     pub at: Duration,
     /// What it found.
     pub found: Result<(), Fault>,
+}
+
+/// Whether the BMC may still run a command that ended so.
+fn may_still_run(how: &Result<Answer, Fault>) -> bool {
+    match how {
+        Ok(Answer::AcceptedWithoutTask) => true,
+        Ok(Answer::Accepted | Answer::AlreadyThere) => false,
+        Err(fault) => fault.may_have_run,
+    }
 }
 
 /// How many readings of a level are kept.
@@ -260,7 +272,7 @@ impl Memory {
     /// The command of this id ended. One that is not the newest any more only leaves behind that the
     /// BMC may still run it.
     pub fn ended(&mut self, id: &str, how: Result<Answer, Fault>, now: Duration) {
-        if how.as_ref().is_err_and(|fault| fault.may_have_run) {
+        if may_still_run(&how) {
             self.loose = Some(now);
         }
         if let Some(command) = self.command.as_mut().filter(|newest| newest.id == id) {
@@ -275,6 +287,11 @@ impl Memory {
         }
         let found = found.map(|about| self.abouts.insert(level, about));
         self.checks[level] = Some(Check { at: now, found });
+    }
+
+    /// The signs of life of the Nodes that it carries were read: asked then.
+    pub fn signs_of_life(&mut self, asked: Duration, signs: SignsOfLife) {
+        self.life = Some(LifeSeen::saw(self.life.take(), asked, signs));
     }
 
     /// The host as it stands now: to be called before each decision. A command on it that this process

@@ -8,9 +8,9 @@ use super::context::Context;
 use super::host::Intention;
 use super::off::{again, name};
 use super::readings::{Pace, due};
-use super::reason;
 use super::retry::{change_level, failed, next_level};
 use super::step::{Next, Step};
+use super::{idle, reason};
 use crate::decision::Severity;
 
 /// The BMC may have got it. It is read before anything is repeated.
@@ -66,6 +66,9 @@ pub(super) fn unknown(
 /// It is off already. What its proof lacks is a power-off that was answered; to a host that is off it
 /// changes nothing.
 fn prove(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duration, is_foreign: bool) {
+    if !ctx.is_proof_wanted() {
+        return idle::until_settled(ctx, step, command.level);
+    }
     if !is_foreign && command.command == Command::Off {
         return failed(ctx, step, command, at, None);
     }

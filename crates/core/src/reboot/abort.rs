@@ -36,12 +36,18 @@ pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
     };
     let patch = NodePatch {
         remove_abort: true,
-        remove_request: ctx.node.request.get().is_some(),
+        remove_request: is_stopped_with_it(ctx),
         ..undo::finish(ctx, &record, outcome)
     };
     Step::new(reason::ABORTED, text)
         .say()
         .act(Action::PatchNode(Box::new(patch)))
+}
+
+/// A request that is due would begin anew at once. One for later is no part of what is stopped.
+fn is_stopped_with_it(ctx: &Context<'_>) -> bool {
+    let request = ctx.node.request.get();
+    request.is_some_and(|request| request.not_before.is_none_or(|at| at <= ctx.now.wall))
 }
 
 fn words(abort: &Parsed<Abort>) -> String {

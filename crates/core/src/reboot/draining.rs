@@ -85,6 +85,7 @@ fn progress(ctx: &Context<'_>, record: &Record) -> Step {
         return past(ctx, record, reason::DRAIN_TIMED_OUT, text);
     };
     let step = under_way(drain, record.deleting, ctx.now.mono);
+    let step = warn_of_tolerated(step, tolerated(&drain.progress));
     let step = step.wake(deadline, "the drain's deadline");
     note_budgets(ctx, record, drain, step)
 }
@@ -159,8 +160,11 @@ fn causes(blocked: &[Blocked]) -> Vec<(String, Duration)> {
         .collect()
 }
 
-/// What makes it the same: the budgets; where none is known, the server's words.
+/// What makes it the same: the budgets, or who refuses; where none is known, the server's words.
 fn cause(blocked: &Blocked) -> String {
+    if let Some(refused) = &blocked.refused {
+        return refused.by.to_string();
+    }
     let names: Vec<String> = blocked
         .budgets
         .iter()
@@ -185,7 +189,7 @@ fn drained(ctx: &Context<'_>, record: &Record, drain: &DrainSeen) -> Step {
     let since = drain.drained_since.unwrap_or(ctx.now.mono);
     let deadline = since + ctx.config.volume_detach_timeout;
     if claims.is_empty() {
-        return rebooting(ctx, record, drain, "drained".into());
+        return goes_on(ctx, record, drain, "drained".into());
     }
     let look = |step: Step| {
         step.look(Look::Attachments {
@@ -194,23 +198,13 @@ fn drained(ctx: &Context<'_>, record: &Record, drain: &DrainSeen) -> Step {
     };
     match &ctx.seen.attachments {
         // Kept in sight: the write may fail, and what was forgotten is waited for anew.
-        Some(left) if left.is_empty() => look(rebooting(
+        Some(left) if left.is_empty() => look(goes_on(
             ctx,
             record,
             drain,
             "drained, volumes detached".into(),
         )),
-        left if ctx.now.mono >= deadline => {
-            let names = left
-                .as_ref()
-                .map_or_else(|| "unknown".into(), |left| left.join(", "));
-            rebooting(
-                ctx,
-                record,
-                drain,
-                format!("drained; volumes still attached, going on: {names}"),
-            )
-        }
+        left if ctx.now.mono >= deadline => still_attached(ctx, record, drain, left.as_deref()),
         left => {
             let text = format!(
                 "drained; waits for {} volumes to detach",
@@ -219,6 +213,57 @@ fn drained(ctx: &Context<'_>, record: &Record, drain: &DrainSeen) -> Step {
             look(Step::new(reason::DETACHING, text).wake(deadline, "the volumes' deadline"))
         }
     }
+}
+
+/// The volumes' deadline has passed: the reboot goes on, and it is said.
+fn still_attached(
+    ctx: &Context<'_>,
+    record: &Record,
+    drain: &DrainSeen,
+    left: Option<&[String]>,
+) -> Step {
+    let names = left.map_or_else(|| "unknown".into(), |left| left.join(", "));
+    let within = crate::duration::format(ctx.config.volume_detach_timeout);
+    let text = format!("volumes still attached after {within}, going on: {names}");
+    goes_on(ctx, record, drain, format!("drained; {text}")).event(
+        Severity::Warning,
+        reason::DETACHING,
+        text,
+    )
+}
+
+/// To the reboot; what stays although it should go is said.
+fn goes_on(ctx: &Context<'_>, record: &Record, drain: &DrainSeen, text: String) -> Step {
+    let tolerated = tolerated(&drain.progress);
+    let text = std::iter::once(text)
+        .chain(kept(&drain.progress))
+        .chain(tolerated.clone());
+    let text = text.collect::<Vec<_>>().join("; ");
+    let step = rebooting(ctx, record, drain, text);
+    warn_of_tolerated(step, tolerated)
+}
+
+/// Dogwatch's own pods, which the reboot stops and the kubelet starts again.
+fn kept(progress: &Progress) -> Option<String> {
+    let names: Vec<String> = progress.kept.iter().map(ToString::to_string).collect();
+    let stay = || format!("Dogwatch's own pods stay: {}", names.join(", "));
+    (!names.is_empty()).then(stay)
+}
+
+/// The pods that their controllers put back for ever, one for each controller.
+fn tolerated(progress: &Progress) -> Vec<String> {
+    let mut of_controller = BTreeMap::new();
+    for one in &progress.tolerated {
+        let owner = (&one.pod.namespace, &one.kind, &one.controller);
+        of_controller.entry(owner).or_insert(one);
+    }
+    let said = of_controller.into_values().take(CAUSES_SAID);
+    said.map(ToString::to_string).collect()
+}
+
+fn warn_of_tolerated(step: Step, tolerated: Vec<String>) -> Step {
+    let warn = |step: Step, text| step.event(Severity::Warning, reason::PODS_COME_BACK, text);
+    tolerated.into_iter().fold(step, warn)
 }
 
 /// The intention to reboot, on the cluster before the command.
@@ -278,7 +323,8 @@ fn force(ctx: &Context<'_>, record: &Record, text: &str) -> Step {
 
 /// What is left of a drain under way, in words.
 pub fn left(progress: &Progress) -> String {
-    let left = pods_left(progress);
+    let left = std::iter::once(pods_left(progress)).chain(tolerated(progress));
+    let left = left.collect::<Vec<_>>().join("; ");
     match progress.trouble.as_slice() {
         [] => left,
         trouble => format!("{left}; trouble: {}", trouble.join("; ")),
@@ -299,17 +345,26 @@ fn pods_left(progress: &Progress) -> String {
     match progress.blocked.first() {
         None => format!("{} pods gone, {waiting} to go", progress.gone),
         Some(blocked) => {
-            let budgets: Vec<String> = blocked.budgets.iter().map(budget).collect();
-            let by = if budgets.is_empty() {
-                blocked.message.clone()
-            } else {
-                budgets.join(", ")
-            };
             format!(
-                "{} pods gone, {waiting} to go; {} is held up by {by}",
-                progress.gone, blocked.pod
+                "{} pods gone, {waiting} to go; {} is held up by {}",
+                progress.gone,
+                blocked.pod,
+                held_by(blocked)
             )
         }
+    }
+}
+
+/// What holds a pod up, in words.
+fn held_by(blocked: &Blocked) -> String {
+    if let Some(refused) = &blocked.refused {
+        return format!("{}: {}", refused.by, refused.said);
+    }
+    let budgets: Vec<String> = blocked.budgets.iter().map(budget).collect();
+    if budgets.is_empty() {
+        blocked.message.clone()
+    } else {
+        budgets.join(", ")
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::action::Look;
-use super::record::{LastReboot, Record};
+use super::record::Record;
 use super::step::Step;
 use super::{Context, reason, undo};
 use crate::policy::{self, Allowance, Gate, MinInterval};
@@ -17,10 +17,7 @@ const FRESH_TO_REBOOT: Duration = Duration::from_secs(30);
 
 /// Why no reboot may begin by the calendar and the policy's word; when that may end is its wake-up.
 pub(super) fn no_leave(ctx: &Context<'_>) -> Option<Step> {
-    let last = ctx.node.last.get();
-    let interval = MinInterval {
-        last: last.and_then(LastReboot::last_rebooted),
-    };
+    let interval = MinInterval::of(ctx.node.last.get());
     let answer = policy::allowed(
         &ctx.seen.policies,
         ctx.rule.policy,

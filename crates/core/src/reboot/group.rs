@@ -23,7 +23,7 @@ pub fn lock_group(seen: &Seen) -> Option<GroupName> {
 /// its node's name may end in a number.
 pub fn group_of_lease(name: &str) -> Option<GroupName> {
     let (group, slot) = name.strip_prefix("dogwatch-")?.rsplit_once('-')?;
-    let number = !slot.is_empty() && slot.bytes().all(|byte| byte.is_ascii_digit());
+    let number = lock::slot_number(slot).is_some();
     let remedy = group == "remedy" || group.starts_with("remedy-");
     GroupName::new(group).ok().filter(|_| number && !remedy)
 }

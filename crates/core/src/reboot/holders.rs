@@ -39,13 +39,17 @@ pub(super) fn held_by_others(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {
     )
 }
 
-/// Clears a Lease whose holder is proved gone; else looks, the first time at `first`.
+/// Clears a Lease whose holder is proved gone; else looks, the first time at `first`. Who was refused the
+/// right to clear one leaves both to the controller: it has nothing to do but to bid.
 pub(super) fn judge_holders(
     ctx: &Context<'_>,
     leases: &[LeaseSeen],
     step: Step,
     first: Duration,
 ) -> Step {
+    if ctx.seen.run.may_not_break {
+        return step;
+    }
     if let Some((lease, evidence)) = broken(ctx, leases) {
         let text = format!("Lease {} is cleared: {evidence}", lease.name);
         let lease = Box::new(lease.clone());
@@ -67,7 +71,7 @@ fn broken<'a>(ctx: &Context<'_>, leases: &'a [LeaseSeen]) -> Option<(&'a LeaseSe
     let lease = leases
         .iter()
         .find(|l| l.name == *lease && l.resource_version == *resource_version)?;
-    let evidence = lock::broken_by(lease, &reads[0], &reads[1])?;
+    let evidence = lock::broken_by(lease, reads)?;
     Some((lease, evidence.to_string()))
 }
 

@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::action::{NodePatch, RecordChange};
 use super::reason;
 use super::record::{Phase, Record};
@@ -21,6 +23,55 @@ const REFUSALS: [&str; 5] = [
     reason::POLICY_INVALID,
     reason::POLICIES_UNREADABLE,
 ];
+
+/// What holds a reboot back by the calendar or by a person's word, and is nothing to mend.
+const SCHEDULED: [&str; 4] = [
+    reason::PAUSED,
+    reason::OUTSIDE_WINDOW,
+    reason::WINDOW_TOO_SHORT,
+    reason::TOO_SOON,
+];
+
+/// Whether a node that waits for this reason waits for a window, the end of a pause, or `minInterval`.
+pub fn is_scheduled(reason: &str) -> bool {
+    SCHEDULED.contains(&reason)
+}
+
+/// How long a wait was held back by the policy's windows, pause or `minInterval`: that time is no wait for
+/// a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HeldBack {
+    since: Option<Duration>,
+    before: Duration,
+}
+
+impl HeldBack {
+    /// A wait that had lasted so long when it was seen first: nobody knows how much of it was held back.
+    pub fn unseen(before: Duration) -> Self {
+        Self {
+            since: None,
+            before,
+        }
+    }
+
+    /// This was decided, for this reason.
+    pub fn decided(&mut self, reason: &str, now: Now) {
+        match (is_scheduled(reason), self.since) {
+            (true, None) => self.since = Some(now.mono),
+            (false, Some(since)) => {
+                self.before += now.mono.saturating_sub(since);
+                self.since = None;
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    /// Since when the node waits for its turn, moved on by what was held back; `None` while it is held back.
+    pub fn waits_since(&self, since: Timestamp) -> Option<Timestamp> {
+        let moved = since.checked_add(self.before).unwrap_or(since);
+        self.since.is_none().then_some(moved)
+    }
+}
 
 impl RunSeen {
     /// This patch is about to be sent while the Node shows `standing`.
@@ -65,6 +116,11 @@ impl RunSeen {
             None => None,
         };
         match record {
+            // Whoever takes a reboot over cannot know what the clocks did since its command: it waits the
+            // whole timeout by its own, or a clock that was put forward would bring the next attempt early.
+            Some(record) if record.phase == Phase::Rebooting => {
+                self.phase_began(record, Duration::ZERO, now);
+            }
             Some(record) => self.phase_began(record, now.since(record.since), now),
             None => self.phase = None,
         }
@@ -85,6 +141,7 @@ impl RunSeen {
             self.leave_since = Some(now.mono);
         }
         self.refused = refused;
+        self.held_back.decided(reason, now);
     }
 
     fn phase_began(&mut self, record: &Record, before: Duration, now: Now) {
@@ -94,6 +151,7 @@ impl RunSeen {
                 before,
                 seen: now.mono,
             });
+            self.held_back = HeldBack::unseen(before);
         }
     }
 }

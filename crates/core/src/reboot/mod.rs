@@ -31,9 +31,12 @@ pub use action::{Action, Look, NodePatch, RecordChange};
 pub use draining::{dropped as drain_dropped, left as drain_left};
 pub use group::{group_of_lease, lock_group};
 pub(crate) use instead::{Instead, decide_instead};
+pub use memory::{HeldBack, is_scheduled};
+pub use rebooting::permitted_for;
 pub use record::{
     Abort, Fingerprint, LastReboot, Outcome, Parsed, Phase, Record, Request, Trigger,
 };
+pub use report::WAITS_FOR_LOCK;
 pub use seen::{
     CommandEnd, CommandSeen, Config, CountSeen, DrainSeen, HolderSeen, HostSeen, LockSeen,
     NodeFact, NodeSeen, OnGateTimeout, OnTimeout, Permit, PhaseSeen, RunSeen, Seen, StartGatesSeen,

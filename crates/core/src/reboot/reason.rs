@@ -2,6 +2,8 @@
 
 /// Nothing wants a reboot.
 pub const IDLE: &str = "NoRebootWanted";
+/// The admission policies do not know the account that the coordinator runs as.
+pub const ACCOUNT_UNKNOWN: &str = "AccountUnknown";
 /// Our Node was not seen yet.
 pub const NODE_NOT_SEEN: &str = "NodeNotSeen";
 /// The API server says that our Node does not exist.
@@ -68,6 +70,8 @@ pub const BACKING_OFF: &str = "BackingOff";
 pub const DRAINING: &str = "Draining";
 /// The drain cannot go on for the moment.
 pub const DRAIN_BLOCKED: &str = "DrainBlocked";
+/// A controller puts pods back on the cordoned node as often as they leave; the last one stays.
+pub const PODS_COME_BACK: &str = "PodsComeBack";
 /// What is left is being deleted after the deadline.
 pub const DELETING_REST: &str = "DeletingRest";
 /// Volumes of drained pods are still attached.
@@ -102,6 +106,8 @@ pub const SETTLING: &str = "Settling";
 pub const UNCORDONING: &str = "Uncordoning";
 /// A return gate is shut.
 pub const GATES_SHUT: &str = "ReturnGatesShut";
+/// Names of budgets in the record that cannot be looked at.
+pub const BUDGETS_IGNORED: &str = "BudgetsIgnored";
 /// A return gate stayed shut past its deadline.
 pub const GATES_TIMED_OUT: &str = "ReturnGatesTimedOut";
 /// The lock is being released.

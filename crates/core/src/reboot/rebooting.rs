@@ -8,14 +8,22 @@ use std::time::Duration;
 
 use super::action::Action;
 use super::record::Record;
-use super::seen::{CommandEnd, CommandSeen, DrainSeen};
+use super::seen::{CommandEnd, CommandSeen, DrainSeen, Seen};
 use super::step::Step;
 use super::undo::{self, Lock};
 use super::{Context, draining, gates, reason, triggers};
+use crate::Now;
 use crate::drain::Progress;
 
 /// The command starts within this time of the answer to the patch that wrote `rebooting`.
 const START_WITHIN: Duration = Duration::from_secs(10);
+
+/// How much longer the command may be started, by the permit that this process has.
+pub fn permitted_for(seen: &Seen, now: Now) -> Duration {
+    let permit = seen.run.permit.as_ref();
+    let ends = permit.map_or(Duration::ZERO, |permit| permit.answered + START_WITHIN);
+    ends.saturating_sub(now.mono)
+}
 
 pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
     let step = match undo::lock_is_ours(ctx) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::name::{BootId, RunId};
+use crate::name::{BootId, RunId, is_dns_name};
 
 /// Where a planned reboot stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -103,6 +103,24 @@ pub struct Record {
     /// When each phase began, the last time that it did.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub began: BTreeMap<Phase, Timestamp>,
+}
+
+/// The most budgets of one drain that are looked at: a node has fewer pods.
+const MOST_BUDGETS: usize = 500;
+
+impl Record {
+    /// The budgets that the return looks at. Whoever writes this Node writes their names, and each
+    /// becomes part of a request's path: what is no `namespace/name` of DNS names is left out, and so
+    /// are those beyond the first 500.
+    pub fn budgets_looked_at(&self) -> Vec<String> {
+        let named = self.budgets.iter().filter(|budget| is_budget(budget));
+        named.take(MOST_BUDGETS).cloned().collect()
+    }
+}
+
+fn is_budget(text: &str) -> bool {
+    let parts = text.split_once('/');
+    parts.is_some_and(|(namespace, name)| is_dns_name(namespace) && is_dns_name(name))
 }
 
 #[expect(

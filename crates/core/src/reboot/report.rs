@@ -52,7 +52,7 @@ fn phase_conditions(ctx: &Context<'_>, step: &Step) -> Vec<Observation> {
             let reason = settled_reason(ctx, step);
             return Observation {
                 heartbeat: at_work(ctx),
-                ..observe(kind, status, reason, settled_message(step))
+                ..observe(kind, status, reason, &settled_message(step))
             };
         }
         let (reason, message) = standing(ctx, kind, status);
@@ -117,12 +117,16 @@ fn settled_reason(ctx: &Context<'_>, step: &Step) -> &'static str {
     }
 }
 
-/// Who holds the lock changes with each handover: named here, it would cost a write of each waiter.
-fn settled_message(step: &Step) -> &str {
-    if step.because.reason == reason::LOCK_HELD {
-        "waits for the lock; `dogwatch explain` tells who holds it"
-    } else {
-        &step.because.message
+/// Who holds the lock changes with each handover: named in a condition, it would cost a write of each waiter.
+pub const WAITS_FOR_LOCK: &str = "waits for the lock; `dogwatch explain` tells who holds it";
+
+/// A sentence that belongs to the reason it is written with.
+fn settled_message(step: &Step) -> String {
+    let message = &step.because.message;
+    match step.because.reason {
+        reason::LOCK_HELD => WAITS_FOR_LOCK.to_owned(),
+        reason::SETTLING => format!("booted anew; {message}"),
+        _ => message.clone(),
     }
 }
 
@@ -140,9 +144,18 @@ fn standing(ctx: &Context<'_>, kind: &'static str, status: bool) -> (&'static st
                 super::idle::one_line(&record.trigger.reason)
             ),
         ),
-        (DRAINED, true) => (reason::REBOOTING, "every pod that has to go is gone".into()),
+        (DRAINED, true) => (reason::REBOOTING, all_gone(&record.message)),
         (_, true) => (record_reason(record.phase), record.message.clone()),
         (_, false) => (record_reason(record.phase), String::new()),
+    }
+}
+
+/// With what the record says of volumes and pods that stayed.
+fn all_gone(message: &str) -> String {
+    let gone = "every pod that has to go is gone";
+    match message.strip_prefix("drained; ") {
+        None => gone.to_owned(),
+        Some(but) => format!("{gone}; {but}"),
     }
 }
 

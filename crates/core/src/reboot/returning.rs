@@ -71,9 +71,21 @@ fn uncordon(ctx: &Context<'_>, record: &Record) -> Step {
 
 /// The gates stay in sight until the record is gone: what is not looked at is forgotten.
 fn gates(ctx: &Context<'_>, record: &Record, opened: Duration) -> Step {
+    let step = asked_gates(ctx, record, opened);
+    let ignored = record.budgets.len() - record.budgets_looked_at().len();
+    if ignored == 0 {
+        return step;
+    }
+    let text = format!(
+        "{ignored} budgets of the record are ignored: no names of PodDisruptionBudgets, or more than 500"
+    );
+    step.event(Severity::Warning, reason::BUDGETS_IGNORED, text)
+}
+
+fn asked_gates(ctx: &Context<'_>, record: &Record, opened: Duration) -> Step {
     let look = Look::Gates {
         gates: ctx.config.return_gates.clone(),
-        budgets: record.budgets.clone(),
+        budgets: record.budgets_looked_at(),
     };
     let shut = match &ctx.seen.gates {
         None => "looking at the return gates".to_owned(),

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::memory::HeldBack;
 use super::record::{Abort, Fingerprint, LastReboot, Parsed, Record, Request};
 use crate::condition::Condition;
 use crate::drain::Progress;
-use crate::lock::{Count, HolderId, HolderNode, LeaseSeen};
+use crate::lock::{Count, HolderId, HolderReads, LeaseSeen};
 use crate::name::{BootId, NodeName, RunId};
 use crate::policy::{Gate, Policies, ReturnGate};
 use crate::selector::LabelSelector;
@@ -171,7 +172,7 @@ pub struct HolderSeen {
     /// Its version when they were made.
     pub resource_version: String,
     /// What they said.
-    pub reads: [HolderNode; 2],
+    pub reads: HolderReads,
     /// When.
     pub taken: Duration,
 }
@@ -224,11 +225,16 @@ pub struct RunSeen {
     pub refused: bool,
     /// Since when the policy allows one that did not before.
     pub leave_since: Option<Duration>,
+    /// How much of this wait the policy's calendar has held back.
+    pub held_back: HeldBack,
     /// Whether this process has seen its group's Leases without one that is held in its name: a bid
     /// of a run before it may have landed after that run was gone.
     pub swept: bool,
     /// Since when this process waits for a lock that is held.
     pub waiting_since: Option<Duration>,
+    /// The API server has refused this process the right to clear a lock whose holder is gone: that is
+    /// left to the controller.
+    pub may_not_break: bool,
     /// The version of the Node that a patch of ours went out for without an answer: while the Node
     /// stands at it, that patch may still arrive.
     pub unanswered: Option<String>,

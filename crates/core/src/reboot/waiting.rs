@@ -133,7 +133,7 @@ pub(super) fn look_at_locks(ctx: &Context<'_>, step: Step) -> Step {
     let group = group::group(ctx);
     let locks = Look::Locks {
         group: group.clone(),
-        slots: max(ctx),
+        slots: max(ctx).min(lock::SLOTS),
     };
     // A lock that is in sight stays there, or one that we hold would be forgotten.
     let in_sight = ctx.seen.lock.leases.is_some();

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::case::Subject;
 use super::clear::Release;
+use super::kept::KeptBackup;
 use super::key::KeyOwner;
 use super::machine::Machine;
 use super::record::{Backup, Record};
@@ -71,12 +72,14 @@ pub enum Action {
         /// The record.
         record: Record,
     },
-    /// What has to come back on the Node is put on the host, before the Node is deleted.
+    /// What has to come back on the Node is kept in Dogwatch's namespace, before the Node is deleted.
     KeepBackup {
-        /// As it was read.
+        /// Whose Node it is.
         host: Arc<Host>,
         /// What.
         backup: Backup,
+        /// What is kept for the host already, and is written over: UID and resourceVersion go with the patch.
+        over: Option<Arc<KeptBackup>>,
     },
     /// The workloads are released.
     Release(Release),
@@ -97,8 +100,13 @@ pub enum Action {
         /// What was kept.
         backup: Backup,
     },
-    /// They are there: the host need not keep them any more.
+    /// They are there, or nobody wants them any more.
     DropBackup {
+        /// As it was seen: UID and resourceVersion go with the deletion.
+        stored: Arc<KeptBackup>,
+    },
+    /// The annotation in which an older version kept a backup is removed.
+    RemoveOldBackup {
         /// As it was seen.
         host: Arc<Host>,
     },
@@ -141,7 +149,7 @@ enum OnHost<'a> {
     Nothing,
     /// A key or a record, or both; the record, if there is one.
     Record(Option<&'a Record>),
-    Backup,
+    OldBackup,
 }
 
 impl Action {
@@ -154,11 +162,16 @@ impl Action {
         }
     }
 
+    /// Whether it writes down what is on a Node.
+    pub(super) fn keeps_backup(&self) -> bool {
+        matches!(self, Action::KeepBackup { .. })
+    }
+
     /// The record that it puts on the host.
     pub fn record(&self) -> Option<&Record> {
         match self.on_host() {
             OnHost::Record(record) => record,
-            OnHost::Nothing | OnHost::Backup => None,
+            OnHost::Nothing | OnHost::OldBackup => None,
         }
     }
 
@@ -173,11 +186,13 @@ impl Action {
                 OnHost::Record(Some(record))
             }
             Action::RemoveKey { record, .. } => OnHost::Record(record.as_ref()),
-            Action::KeepBackup { .. } | Action::DropBackup { .. } => OnHost::Backup,
+            Action::RemoveOldBackup { .. } => OnHost::OldBackup,
             Action::TakeLease { .. }
             | Action::FreeLease { .. }
             | Action::MarkNode { .. }
             | Action::UnmarkNode { .. }
+            | Action::KeepBackup { .. }
+            | Action::DropBackup { .. }
             | Action::Release(_)
             | Action::RemoveMachineNeed { .. }
             | Action::RemoveNodeNeed { .. }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use super::action::Action;
 use super::case::Decision;
 use super::context::Context;
+use super::kept::{Fate, Kept};
+use super::key::KeyOwner;
 use super::record::{Record, Step};
 use super::{reason, restore};
 use crate::decision::because;
-use crate::power::PowerNow;
+use crate::power::{Host, PowerNow, is_obeyed, requests};
 use crate::reboot::NodeSeen;
 
 /// Neither key nor need.
@@ -23,6 +25,9 @@ pub(super) fn coming_back(ctx: &Context<'_>) -> Decision {
     if record.at(Step::KeyRemoved).is_none() {
         let text = "the key was taken away before the host was off";
         return because(reason::WITHDRAWN, text);
+    }
+    if let Some(why) = no_longer_awaited(ctx) {
+        return because(reason::WITHDRAWN, why);
     }
     if is_back(ctx.case.node.as_deref(), record) {
         if restore::is_due(ctx) {
@@ -40,12 +45,7 @@ pub(super) fn coming_back(ctx: &Context<'_>) -> Decision {
 }
 
 fn at_rest(ctx: &Context<'_>) -> Decision {
-    let waits = ctx.case.kept.as_ref().filter(|kept| kept.node.is_none());
-    if let Some(kept) = waits {
-        let text = format!(
-            "what was on node {} waits for it to come back",
-            kept.backup.node
-        );
+    if let Some(text) = ctx.case.kept.as_ref().and_then(waits) {
         return because(reason::RESTORING, text);
     }
     let is_done = |record: &Record| record.at(Step::NodeReady).is_some();
@@ -53,6 +53,18 @@ fn at_rest(ctx: &Context<'_>) -> Decision {
         return because(reason::REMEDIATED, "the Node is Ready, with another boot");
     }
     Context::rest("nothing is asked of it")
+}
+
+/// What is kept, and goes on no Node yet.
+fn waits(kept: &Kept) -> Option<String> {
+    let name = &kept.backup().node;
+    match &kept.fate {
+        Fate::Waits => Some(format!("what was on node {name} waits for it to come back")),
+        Fate::NotIts(why) => Some(format!(
+            "what was on node {name} goes on no Node: {why}; it waits for its own machine"
+        )),
+        Fate::NotDeleted | Fate::Due { .. } | Fate::Stale(_) => None,
+    }
 }
 
 /// A new boot id is the proof; where the old one was never known, another Node is.
@@ -65,6 +77,30 @@ pub(super) fn is_back(node: Option<&NodeSeen>, record: &Record) -> bool {
         (Some(_), None) => false,
         (None, _) => record.node_uid.as_ref() != Some(&node.uid),
     }
+}
+
+/// Why its Node is not coming back: its Lease would count it as out for ever.
+fn no_longer_awaited(ctx: &Context<'_>) -> Option<String> {
+    if let Some((reason::WITHDRAWN, text)) = &ctx.case.trouble {
+        return Some(text.clone());
+    }
+    let host = ctx.case.host.as_ref().ok()?;
+    is_deprovisioned(host).then(|| {
+        format!(
+            "host {} is provisioned no more: its Node is gone",
+            host.name
+        )
+    })
+}
+
+/// Its provisioner has taken the machine away from whoever ran there.
+fn is_deprovisioned(host: &Host) -> bool {
+    let key = KeyOwner::Unnamed;
+    let asked = key.put_on(host);
+    !requests(&asked)
+        .iter()
+        .filter(|request| request.name == key.key())
+        .all(|request| is_obeyed(&asked, request))
 }
 
 /// What was seen since the key went, once for each step.
@@ -94,6 +130,8 @@ fn next_record(ctx: &Context<'_>) -> Option<Record> {
     }
     if is_back(ctx.case.node.as_deref(), record) && !restore::is_due(ctx) {
         next.push(ctx.stamp(Step::NodeReady));
+    } else if no_longer_awaited(ctx).is_some() {
+        next.push(ctx.stamp(Step::Failed));
     }
     (next != *record).then_some(next)
 }

@@ -4,14 +4,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// A kubelet that lives renews its Lease each quarter of `leaseDurationSeconds`: each 10 s by its default of
-/// 40 s. In this time it would have missed two renewals in a row. Source: Kubernetes, the kubelet's node lease.
-const SILENCE: Duration = Duration::from_secs(25);
-/// Two and a half quarters, where a Lease says that it is renewed less often; in eighths of its duration.
-const EIGHTHS: u32 = 5;
-/// The kubelet writes its own Lease: nothing that it says there holds a release up for longer.
-const LONGEST_SILENCE: Duration = Duration::from_mins(5);
-
 /// A Node's sign of life: the renewal of its Lease in `kube-node-lease`, and the newest
 /// `lastHeartbeatTime` of its Ready condition. Only a change of it means anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,9 +22,7 @@ impl Beat {
     /// How long a machine has to be silent until that says by itself that it does not run. A Lease that is not
     /// there is made anew by a kubelet that lives, so that this holds for it as well.
     pub fn silence(&self) -> Duration {
-        let lasts = self.lease_lasts.unwrap_or_default();
-        let missed = lasts.saturating_mul(EIGHTHS) / 8;
-        missed.clamp(SILENCE, LONGEST_SILENCE)
+        crate::power::silence_of(self.lease_lasts)
     }
 }
 

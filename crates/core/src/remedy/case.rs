@@ -4,9 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::action::{Action, Look};
+use super::kept::{Kept, KeptBackup};
 use super::key::KeyOwner;
+use super::legacy::Legacy;
 use super::machine::{Machine, MachineName, ObjectName};
-use super::record::{Backup, Record};
+use super::record::Record;
 use super::request::PowerRequest;
 use crate::name::NodeName;
 use crate::power::{Host, HostName};
@@ -62,22 +64,17 @@ pub struct Case {
     pub leased: bool,
     /// Its remediation, as far as the host remembers it.
     pub record: Option<Record>,
-    /// What its host keeps for a Node, where this case is to give it back. Of several cases of one host
-    /// one is.
+    /// What is kept of its host's Node.
+    pub stored: Option<Arc<KeptBackup>>,
+    /// The same with what becomes of it, where this case is to see to that. Of several cases of one host one
+    /// is.
     pub kept: Option<Kept>,
+    /// What an older version of Dogwatch kept on the host itself, where this case is to see to that.
+    pub legacy: Option<Legacy>,
     /// It is a control-plane machine.
     pub control_plane: bool,
     /// The Machine, where the case is one's, or its request's.
     pub machine: Option<Arc<Machine>>,
     /// The request.
     pub request: Option<Arc<PowerRequest>>,
-}
-
-/// What a host keeps for a Node.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
-    /// What.
-    pub backup: Backup,
-    /// The Node of that name, if there is one: the old one, or the new one.
-    pub node: Option<Arc<NodeSeen>>,
 }

@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::case::{Case, Kept, Subject};
+use super::case::{Case, Subject};
+use super::kept::kept;
 use super::key::KeyOwner;
+use super::legacy::Legacy;
 use super::link::{Affairs, Index, Problem, node_named};
 use super::machine::Machine;
 use super::reason;
@@ -41,6 +43,7 @@ pub fn cases(world: &World) -> Vec<Case> {
     let requests = world.requests.values();
     requests.for_each(|request| found.request(request));
     found.hosts_left();
+    found.backups_left();
     found.nodes_left();
     found.cases
 }
@@ -86,7 +89,9 @@ impl Found<'_> {
             node: node.cloned(),
             leased: false,
             record,
+            stored: None,
             kept: None,
+            legacy: None,
             control_plane: machine.control_plane
                 || node.is_some_and(|node| is_control_plane(&node.labels)),
             machine: Some(Arc::clone(machine)),
@@ -210,7 +215,9 @@ impl Found<'_> {
             node,
             leased: false,
             record,
+            stored: None,
             kept: None,
+            legacy: None,
             machine: None,
             request: None,
         };
@@ -304,7 +311,9 @@ impl Found<'_> {
             node_name: target.node_name,
             node,
             leased: false,
+            stored: None,
             kept: None,
+            legacy: None,
             machine: target.machine,
             request: Some(Arc::clone(request)),
         };
@@ -321,13 +330,11 @@ impl Found<'_> {
             let is_first = self.hosts.insert(host.name.clone());
             let affairs = self.index.affairs.get(&host.name);
             case.control_plane |= affairs.is_some_and(Affairs::kept_control_plane);
-            case.kept = affairs
-                .filter(|_| is_first)
-                .and_then(|affairs| affairs.backup.clone())
-                .map(|backup| Kept {
-                    node: node_named(world, &backup.node).cloned(),
-                    backup,
-                });
+            case.stored = world.backups.get(&host.uid).cloned();
+            if is_first {
+                case.kept = kept(&self.index, host);
+                case.legacy = affairs.and_then(|affairs| Legacy::of(world, affairs, &case));
+            }
             self.handled.insert((host.name.clone(), case.key.clone()));
         }
         self.nodes.extend(case.node_name.clone());

@@ -14,8 +14,9 @@ use super::action::Action;
 use super::beat::Beat;
 use super::case::Decision;
 use super::context::Context;
+use super::kept::{Fate, KeptBackup};
 use super::key::KeyOwner;
-use super::link::BACKUP;
+use super::link::Problem;
 use super::record::Backup;
 use super::request::StrategyType;
 use super::seen::Fresh;
@@ -182,27 +183,47 @@ fn node<'a>(ctx: &Context<'_>, fresh: &'a Fresh) -> Result<&'a Arc<NodeSeen>, De
 
 /// The machine behind the BMC is the Node's; or the two cannot be compared, and that is not required.
 fn identity(ctx: &Context<'_>, proof: &OffProof, node: &NodeSeen) -> Result<Identity, Decision> {
-    let (bmc, own) = (proof.system_uuid(), node.system_uuid.as_deref());
+    let same = silence::compared(proof.system_uuid(), node.system_uuid.as_deref());
+    match mistaken(ctx, proof.host(), proof.system_uuid(), node) {
+        Some(problem) => Err(Context::refuse(problem)),
+        None => Ok(same),
+    }
+}
+
+/// Before the key: what would refuse the release then.
+pub(super) fn foreseen(ctx: &Context<'_>, host: &Host) -> Option<Problem> {
+    let node = ctx.case.node.as_ref()?;
+    let power = ctx.known.power.as_ref();
+    let bmc = power.and_then(|power| power.system_uuid.as_deref());
+    mistaken(ctx, &host.name, bmc, node)
+}
+
+/// The host's BMC is another machine's, or not known to be this Node's where it has to be.
+fn mistaken(
+    ctx: &Context<'_>,
+    host: &HostName,
+    bmc: Option<&str>,
+    node: &NodeSeen,
+) -> Option<Problem> {
+    let own = node.system_uuid.as_deref();
     let same = silence::compared(bmc, own);
     let (bmc, own) = (bmc.unwrap_or("nothing"), own.unwrap_or("nothing"));
     match same {
         Identity::Different => {
             let text = format!(
-                "the BMC of host {} says that it is system {bmc}, and node {} that it is {own}: another machine was switched off; correct spec.bmc.address, or the link to the host",
-                proof.host(),
+                "the BMC of host {host} says that it is system {bmc}, and node {} that it is {own}: it would switch off another machine; correct spec.bmc.address, or the link to the host",
                 node.name
             );
-            Err(Context::refuse((reason::WRONG_HOST, text)))
+            Some((reason::WRONG_HOST, text))
         }
         Identity::NotComparable if ctx.config.require_identity => {
             let text = format!(
-                "the BMC of host {} tells {bmc} as its system UUID, and node {} {own}: they cannot be compared, and --require-host-identity is set",
-                proof.host(),
+                "the BMC of host {host} tells {bmc} as its system UUID, and node {} {own}: they cannot be compared, and --require-host-identity is set",
                 node.name
             );
-            Err(Context::refuse((reason::IDENTITY_UNKNOWN, text)))
+            Some((reason::IDENTITY_UNKNOWN, text))
         }
-        Identity::Same | Identity::NotComparable => Ok(same),
+        Identity::Same | Identity::NotComparable => None,
     }
 }
 
@@ -224,7 +245,7 @@ pub(super) fn said(ctx: &Context<'_>, cleared: &Cleared) -> String {
     }
 }
 
-/// What others had put on the Node is on the host, before the Node goes.
+/// What others had put on the Node is kept, before the Node goes.
 fn kept(
     ctx: &Context<'_>,
     fresh: &Fresh,
@@ -236,46 +257,35 @@ fn kept(
         let text = "what is on the Node was not read".to_owned();
         return Err(changed(fresh, reason::PROVING_OFF, text));
     };
-    let watched = ctx.case.host.as_ref().ok();
-    let is_behind = watched.and_then(|host| standing(host)?.ok()).as_ref() == Some(wanted);
-    match standing(host) {
-        Some(Ok(standing)) if standing == *wanted => Ok(()),
-        Some(Ok(standing)) if standing.uid != node.uid => Err(not_restored(ctx, &standing, host)),
-        // Our own write came after these reads.
-        Some(Ok(_)) | None if is_behind => {
-            let text = "looking whether the host keeps what is on the Node";
-            Err(because(reason::PROVING_OFF, text).look(ctx.look_fresh()))
-        }
-        Some(Ok(_)) | None => {
-            let text = "what is on the Node is kept on the host";
-            Err(because(reason::PROVING_OFF, text).act(Action::KeepBackup {
-                host: Arc::clone(host),
-                backup: wanted.clone(),
-            }))
-        }
-        Some(Err(why)) => {
-            let text = format!(
-                "annotation {BACKUP} of host {} cannot be read ({why}): mend it, or remove it if what it keeps is not wanted",
-                host.name
-            );
-            Err(Context::refuse((reason::RESTORING, text)))
+    match keep(ctx, host, wanted) {
+        None => Ok(()),
+        Some(keep) => {
+            let text = "what is on the Node is written down first";
+            Err(because(reason::PROVING_OFF, text).act(keep))
         }
     }
 }
 
-fn standing(host: &Host) -> Option<serde_json::Result<Backup>> {
-    let text = host.annotations.get(BACKUP)?;
-    Some(serde_json::from_str(text))
+/// What is on the Node is written down, unless it stands there. With it goes what is to come back on this
+/// machine's Node since before. Anything else that stands there is written over: it blocks nothing.
+pub(super) fn keep(ctx: &Context<'_>, host: &Arc<Host>, there: &Backup) -> Option<Action> {
+    let stored = ctx.case.stored.as_ref();
+    let is_its =
+        |stored: &&Arc<KeptBackup>| stored.backup.uid == there.uid || is_due_on(ctx, there);
+    let wanted = match stored.filter(is_its) {
+        Some(stored) => there.clone().with(&stored.backup),
+        None => there.clone(),
+    };
+    let stands = stored.is_some_and(|stored| stored.backup == wanted);
+    (!stands).then(|| Action::KeepBackup {
+        host: Arc::clone(host),
+        backup: wanted,
+        over: stored.cloned(),
+    })
 }
 
-fn not_restored(ctx: &Context<'_>, standing: &Backup, host: &Host) -> Decision {
-    if ctx.case.node_name.as_ref().map(NodeName::as_str) == Some(&standing.node) {
-        let text = "what was on the Node before this one comes back first";
-        return because(reason::RESTORING, text);
-    }
-    let text = format!(
-        "host {} keeps what was on node {}, which has not come back: remove annotation {BACKUP} if that is not wanted",
-        host.name, standing.node
-    );
-    Context::refuse((reason::RESTORING, text))
+/// What is kept is to come back on this very Node, for certain.
+fn is_due_on(ctx: &Context<'_>, there: &Backup) -> bool {
+    let fate = ctx.case.kept.as_ref().map(|kept| &kept.fate);
+    matches!(fate, Some(Fate::Due { node, is_proved: true }) if node.uid == there.uid)
 }

@@ -7,7 +7,7 @@ use super::cases::CONDITION;
 use super::config::Config;
 use super::context::Context;
 use super::seen::Known;
-use super::{after, marked, reason, request, restore};
+use super::{after, legacy, marked, reason, request, restore};
 use crate::Now;
 use crate::condition::{Observation, Status};
 use crate::decision::{Event, Severity, because};
@@ -39,6 +39,7 @@ pub fn decide(case: &Case, known: &Known, around: &Around, config: &Config, now:
 
 fn annotated(ctx: &Context<'_>) -> Decision {
     let decision = marked::decide(ctx);
+    let decision = unless_host_is_written(ctx, decision, legacy::steps);
     let decision = unless_host_is_written(ctx, decision, restore::steps);
     let decision = unless_host_is_written(ctx, decision, after::record);
     after::free(ctx, decision)

@@ -85,13 +85,16 @@ fn paused(ctx: &Context<'_>) -> Option<Refusal> {
     Some(Refusal::new(reason::PAUSED, text))
 }
 
-/// A node that reboots as planned is not failed before its time is up.
+/// A node that reboots as planned is not failed before its time is up. The time counts since the reboot began,
+/// whatever else this case waited for meanwhile.
 fn planned(ctx: &Context<'_>) -> Option<Refusal> {
     let node = ctx.case.node.as_ref()?;
-    let around = ctx.around;
-    let watched = around.reboots.since(&node.name);
-    let since = watched.unwrap_or_else(|| ctx.stood(reason::PLANNED_REBOOT));
-    let until = is_rebooting_until(node, &around.policies, &ctx.config.reboot, since)?;
+    let (reboots, policies) = (&ctx.around.reboots, &ctx.around.policies);
+    let flags = &ctx.config.reboot;
+    let until = reboots.until(node, policies, flags).or_else(|| {
+        // An answer of ours shows it at its `rebooting`, and no watch does yet.
+        is_rebooting_until(node, policies, flags, ctx.stood(reason::PLANNED_REBOOT))
+    })?;
     let text = format!(
         "node {} reboots as planned, and is given until its rebootTimeout",
         node.name

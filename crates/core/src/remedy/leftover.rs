@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::case::{Case, Subject};
 use super::cases::Found;
+use super::kept::{Fate, Kept, KeptBackup};
 use super::key::KeyOwner;
+use super::link::{Affairs, Problem};
 use super::reason;
 use super::record::Record;
 use crate::name::NodeName;
@@ -24,7 +26,7 @@ impl Found<'_> {
                 .find(|key| !self.handled.contains(&(host.clone(), key.owner.clone())))
                 .map(|key| key.owner.clone());
             let has_case = self.hosts.contains(host);
-            let is_open = affairs.open_record().is_some() || affairs.backup.is_some();
+            let is_open = affairs.open_record().is_some() || affairs.keeps_something();
             if orphan.is_some() || (is_open && !has_case) {
                 left.push((host.clone(), orphan));
             }
@@ -42,20 +44,24 @@ impl Found<'_> {
         };
         let record = affairs.record.clone().filter(|record| !claimed(record));
         let named = record.as_ref().and_then(|record| record.node.clone());
-        let kept = affairs.backup.as_ref().map(|backup| backup.node.clone());
+        let kept = affairs.kept.map(|kept| kept.backup.node.clone());
         let node_name = kept.or(named).or_else(|| affairs.named_node().cloned());
         let node_name = node_name.and_then(|name| NodeName::new(name).ok());
         let node = node_name
             .as_ref()
             .and_then(|name| self.index.world.nodes.get(name))
             .cloned();
-        let trouble = (orphan == Some(KeyOwner::Unnamed)).then(|| {
+        let nobody_waits = record
+            .as_ref()
+            .and_then(|record| self.nobody_waits(affairs, record));
+        let foreign = (orphan == Some(KeyOwner::Unnamed)).then(|| {
             let text = format!(
                 "annotation {} on host {name} is not ours, and no Machine is linked to this host; whoever wrote it removes it",
                 KeyOwner::Unnamed.key()
             );
             (reason::FOREIGN_KEY, text)
         });
+        let trouble = foreign.or(nobody_waits);
         let case = Case {
             subject: Subject::Host(name.clone()),
             key: orphan.unwrap_or(KeyOwner::Unnamed),
@@ -69,11 +75,60 @@ impl Found<'_> {
             node,
             leased: false,
             record,
+            stored: None,
             kept: None,
+            legacy: None,
             machine: None,
             request: None,
         };
         self.add(case);
+    }
+
+    /// What is kept for a host that is gone: nobody will come for it.
+    pub(super) fn host_gone(&mut self, stored: &Arc<KeptBackup>) {
+        let name = &stored.host;
+        let subject = Subject::Host(name.clone());
+        if self.cases.iter().any(|case| case.subject == subject) {
+            return;
+        }
+        let gone = format!("host {name} is gone");
+        let kept = Kept {
+            stored: Arc::clone(stored),
+            fate: Fate::Stale(gone.clone()),
+        };
+        let case = Case {
+            subject,
+            key: KeyOwner::Unnamed,
+            needs: false,
+            host: Err((reason::NOT_NEEDED, gone)),
+            trouble: None,
+            node_name: None,
+            node: None,
+            leased: false,
+            record: None,
+            stored: Some(Arc::clone(stored)),
+            kept: Some(kept),
+            legacy: None,
+            control_plane: false,
+            machine: None,
+            request: None,
+        };
+        self.add(case);
+    }
+
+    /// Whoever had it remediated is gone for good, so that nobody says when its Node is back: a Node that
+    /// never comes would count as out for ever. A link that is broken only for now proves nothing.
+    fn nobody_waits(&self, affairs: &Affairs<'_>, record: &Record) -> Option<Problem> {
+        let (kind, name) = record.subject.split_once('/')?;
+        let world = self.index.world;
+        let is_gone = match kind {
+            "machine" => self.index.by_uid(&record.uid).is_none(),
+            "powerremediation" => !world.requests.values().any(|it| it.uid == record.uid),
+            "node" => affairs.named_node().map(String::as_str) != Some(name),
+            _ => false,
+        };
+        let text = || format!("{} is gone, and nobody waits for its Node", record.subject);
+        is_gone.then(|| (reason::WITHDRAWN, text()))
     }
 
     /// Marks and Leases that no case stands behind any more.
@@ -96,7 +151,9 @@ impl Found<'_> {
                 node_name: Some(name),
                 leased: false,
                 record: None,
+                stored: None,
                 kept: None,
+                legacy: None,
                 control_plane: false,
                 machine: None,
                 request: None,

@@ -4,19 +4,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::kept::KeptBackup;
 use super::key::{Key, KeyOwner, MACHINE_KEY};
-use super::machine::{InfraRef, Machine, MachineApi, MachineName, ObjectName};
-use super::provider::contradict;
+use super::machine::{InfraMachine, InfraRef, Machine, MachineApi, MachineName, ObjectName};
+use super::provider::{contradict, names};
 use super::reason;
-use super::record::{Backup, Record};
+use super::record::Record;
 use super::seen::World;
-use crate::power::{Consumer, Host, HostName};
+use crate::name::NodeName;
+use crate::power::{Consumer, Host, HostName, OwnerRules, Seniority};
+use crate::reboot::NodeSeen;
 
 /// On a host: the Node that it carries.
 const NODE: &str = "dogwatch.dev/node";
 /// On a host: [`Record`].
 pub(super) const RECORD: &str = "dogwatch.dev/remediation";
-/// On a host: [`Backup`].
+/// On a host: [`super::Backup`], as older versions kept it.
 pub(super) const BACKUP: &str = "dogwatch.dev/node-backup";
 /// On a Machine or a Metal3Machine: its host.
 const BARE_METAL_HOST: &str = "metal3.io/BareMetalHost";
@@ -50,7 +53,10 @@ pub(super) struct Affairs<'a> {
     pub(super) host: &'a Arc<Host>,
     pub(super) keys: Vec<Key>,
     pub(super) record: Option<Record>,
-    pub(super) backup: Option<Backup>,
+    /// What is kept of its Node.
+    pub(super) kept: Option<&'a Arc<KeptBackup>>,
+    /// The annotation of older versions, if it is there.
+    pub(super) legacy: Option<&'a String>,
 }
 
 impl<'a> Index<'a> {
@@ -86,7 +92,7 @@ impl<'a> Index<'a> {
         if let Some(node) = host.annotations.get(NODE) {
             self.named.entry(node).or_default().push(host);
         }
-        let Some(affairs) = Affairs::of(host) else {
+        let Some(affairs) = Affairs::of(self.world, host) else {
             return;
         };
         for key in &affairs.keys {
@@ -124,6 +130,28 @@ impl<'a> Index<'a> {
         self.linked.get(host).map_or(&[], Vec::as_slice)
     }
 
+    /// The host that Machines or annotations link to this Node; `None`: they name none, or contradict each
+    /// other.
+    pub(super) fn host_linked_to(&self, node: &str) -> Option<Arc<Host>> {
+        match self.machines_of(node) {
+            [] => self.host_of_node(node).ok(),
+            [machine] => self.link(&machine.name).ok(),
+            [_, _, ..] => None,
+        }
+    }
+
+    /// The Nodes that are there and linked to this host, by its Machine, else by its annotation.
+    pub(super) fn nodes_linked_to(&self, host: &Host) -> impl Iterator<Item = &'a Arc<NodeSeen>> {
+        let machines = self.linked_to(&host.name);
+        let named = host.annotations.get(NODE).filter(|_| machines.is_empty());
+        let names = machines.iter().filter_map(|machine| machine.node.as_ref());
+        let world = self.world;
+        let names: Vec<String> = names.chain(named).cloned().collect();
+        names
+            .into_iter()
+            .filter_map(|name| node_named(world, &name))
+    }
+
     /// The host whose annotation names this Node.
     pub(super) fn host_of_node(&self, node: &str) -> Result<Arc<Host>, Problem> {
         let hosts = self.named.get(node).map_or(&[][..], Vec::as_slice);
@@ -134,14 +162,17 @@ impl<'a> Index<'a> {
                     "no BareMetalHost has annotation {NODE}: {node}; write it on the one that carries this Node"
                 ),
             )),
-            [host] => Ok(Arc::clone(host)),
-            [one, other, ..] => Err((
-                reason::BAD_HOST_LINK,
-                format!(
-                    "hosts {} and {} both have annotation {NODE}: {node}; remove it from the one that does not carry this Node",
-                    one.name, other.name
-                ),
-            )),
+            // Whoever may make hosts could else stop the fencing of any Node by naming it.
+            [first, others @ ..] => {
+                let oldest = others.iter().fold(first, |oldest, other| {
+                    if is_older(other, oldest) {
+                        other
+                    } else {
+                        oldest
+                    }
+                });
+                Ok(Arc::clone(oldest))
+            }
         }
     }
 
@@ -176,8 +207,17 @@ impl<'a> Index<'a> {
     /// hosts of one namespace would else have any Node released whose Machine nobody made.
     fn carried_elsewhere(&self, machine: &Machine, node: &str, host: &HostName) -> Option<Problem> {
         let carriers = self.named.get(node).map_or(&[][..], Vec::as_slice);
-        let carrier = carriers.iter().find(|carrier| carrier.name != *host);
-        let own = self.world.hosts.get(host)?.annotations.get(NODE);
+        let linked = self.world.hosts.get(host)?;
+        let own = linked.annotations.get(NODE);
+        // A claim that came later is void where the Node itself says that it is this host. Without the Node's word
+        // nothing is released: an older host could else be linked to a Node whose own host is newer.
+        let is_this_ones = node_named(self.world, node)
+            .and_then(|node| node.provider_id.as_ref())
+            .is_some_and(|id| names(id, linked));
+        let is_void = |claim: &Host| is_this_ones && is_older(linked, claim);
+        let carrier = carriers
+            .iter()
+            .find(|carrier| carrier.name != *host && !is_void(carrier));
         let (at, says) = match (carrier, own) {
             (Some(carrier), _) => (&carrier.name, node),
             (None, Some(own)) if own != node => (host, own.as_str()),
@@ -245,18 +285,26 @@ impl<'a> Index<'a> {
 }
 
 impl<'a> Affairs<'a> {
-    fn of(host: &'a Arc<Host>) -> Option<Self> {
+    fn of(world: &'a World, host: &'a Arc<Host>) -> Option<Self> {
         let keys: Vec<Key> = Key::of(host).collect();
-        let text = |name: &str| host.annotations.get(name);
-        if keys.is_empty() && text(RECORD).is_none() && text(BACKUP).is_none() {
+        let kept = world.backups.get(&host.uid);
+        let legacy = host.annotations.get(BACKUP);
+        let has_record = host.annotations.contains_key(RECORD);
+        if keys.is_empty() && !has_record && kept.is_none() && legacy.is_none() {
             return None;
         }
         Some(Self {
             host,
             keys,
             record: record_on(host),
-            backup: text(BACKUP).and_then(|text| serde_json::from_str(text).ok()),
+            kept,
+            legacy,
         })
+    }
+
+    /// Something is kept of a Node of its host's.
+    pub(super) fn keeps_something(&self) -> bool {
+        self.kept.is_some() || self.legacy.is_some()
     }
 
     /// The Node that this host says it carries.
@@ -267,8 +315,8 @@ impl<'a> Affairs<'a> {
     /// It kept what was on a control-plane Node. The deleted Node's role is nowhere else, and the new one
     /// registers without it, for a kubelet may not give itself one.
     pub(super) fn kept_control_plane(&self) -> bool {
-        let backup = self.backup.as_ref();
-        backup.is_some_and(|backup| crate::policy::is_control_plane(&backup.labels))
+        let kept = self.kept;
+        kept.is_some_and(|kept| crate::policy::is_control_plane(&kept.backup.labels))
     }
 
     /// The record of a remediation that has not ended.
@@ -284,11 +332,46 @@ pub fn record_on(host: &Host) -> Option<Record> {
     serde_json::from_str(text).ok()
 }
 
+/// Of two hosts that claim one Node the older keeps it.
+fn is_older(host: &Host, other: &Host) -> bool {
+    let rules = OwnerRules::default();
+    Seniority::of(host, &rules) < Seniority::of(other, &rules)
+}
+
+/// The Nodes that a host carries: the one that its annotation names, else those of the Machines that are linked to
+/// it. For whoever only wants to know whether one of them lives.
+pub fn nodes_of(
+    host: &Arc<Host>,
+    machines: impl IntoIterator<Item = Machine>,
+    infra: impl IntoIterator<Item = InfraMachine>,
+) -> Vec<NodeName> {
+    if let Some(name) = named_node(host) {
+        return vec![name];
+    }
+    let machines = machines
+        .into_iter()
+        .map(|it| (it.name.clone(), Arc::new(it)));
+    let infra = infra.into_iter().map(|it| (it.name.clone(), Arc::new(it)));
+    let world = World {
+        machines: machines.collect(),
+        infra: infra.collect(),
+        hosts: [(host.name.clone(), Arc::clone(host))].into(),
+        ..World::default()
+    };
+    let index = Index::of(&world);
+    let linked = index.linked_to(&host.name).iter();
+    let names = linked.filter_map(|machine| machine.node.as_deref());
+    names.filter_map(|name| NodeName::new(name).ok()).collect()
+}
+
+/// The Node that a host's annotation names.
+pub fn named_node(host: &Host) -> Option<NodeName> {
+    let name = host.annotations.get(NODE)?;
+    NodeName::new(name.as_str()).ok()
+}
+
 /// A Node by a name that may be none.
-pub(super) fn node_named<'a>(
-    world: &'a World,
-    name: &str,
-) -> Option<&'a Arc<crate::reboot::NodeSeen>> {
+pub(super) fn node_named<'a>(world: &'a World, name: &str) -> Option<&'a Arc<NodeSeen>> {
     let name = crate::name::NodeName::new(name).ok()?;
     world.nodes.get(&name)
 }

@@ -43,7 +43,7 @@ fn is_refused(ctx: &Context<'_>) -> bool {
 }
 
 fn add_key(ctx: &Context<'_>, host: &Host) -> Decision {
-    match prepare::prepare(ctx, host) {
+    match prepare::prepare(ctx, host, StrategyType::DeleteNode) {
         Ok((_, host)) => prepare::add_key(ctx, host, prepare::record(ctx, uid(ctx), 1)),
         Err(not_yet) => not_yet,
     }

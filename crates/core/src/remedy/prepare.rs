@@ -14,8 +14,9 @@ use super::context::Context;
 use super::key::{Key, KeyOwner};
 use super::link::record_on;
 use super::record::{Record, Step};
+use super::request::StrategyType;
 use super::seen::Fresh;
-use super::{guard, reason};
+use super::{clear, guard, reason};
 use crate::decision::{Severity, because};
 use crate::power::Host;
 
@@ -24,9 +25,14 @@ use crate::power::Host;
 pub(super) fn prepare<'a>(
     ctx: &Context<'a>,
     host: &Host,
+    how: StrategyType,
 ) -> Result<(&'a Fresh, &'a Arc<Host>), Decision> {
     if let Some(trouble) = ctx.trouble() {
         return Err(trouble);
+    }
+    // Whatever would refuse the release later: no host is switched off for nothing.
+    if let Some(problem) = clear::foreseen(ctx, host) {
+        return Err(Context::refuse(problem));
     }
     if let Some(refusal) = guard::refusal(ctx, host) {
         return Err(refusal.into_decision());
@@ -37,13 +43,34 @@ pub(super) fn prepare<'a>(
         return Err(because(reason::PREPARING, text).look(ctx.look_fresh()));
     };
     match stands(ctx, host, fresh) {
-        Ok(host) => Ok((fresh, host)),
+        Ok(host) => {
+            written_down(ctx, host, fresh, how)?;
+            Ok((fresh, host))
+        }
         Err(Stale::Later(text)) => {
             let until = Context::until(fresh);
             Err(because(reason::PREPARING, text).wake(until, "what was read to be seen"))
         }
         Err(Stale::Again(text)) => Err(because(reason::PREPARING, text).look(ctx.look_fresh())),
     }
+}
+
+/// What is on the Node is written down before its host is switched off: where that fails, no host goes off for
+/// nothing.
+fn written_down(
+    ctx: &Context<'_>,
+    host: &Arc<Host>,
+    fresh: &Fresh,
+    how: StrategyType,
+) -> Result<(), Decision> {
+    let keep = match (how, &fresh.backup) {
+        (StrategyType::DeleteNode, Some(there)) => clear::keep(ctx, host, there),
+        (StrategyType::DeleteNode, None) | (StrategyType::OutOfServiceTaint, _) => None,
+    };
+    let text = "what is on the Node is written down, before the host is switched off";
+    keep.map_or(Ok(()), |keep| {
+        Err(because(reason::PREPARING, text).act(keep))
+    })
 }
 
 fn announce(ctx: &Context<'_>) -> Result<(), Decision> {

@@ -2,6 +2,8 @@
 //!
 //! It chooses no host, for a kubelet may write its own; but two that differ are not of one machine.
 
+use crate::power::Host;
+
 /// What metal3's forms tell. Source: Cluster API's provider for metal3 (`metal3://UID`, later
 /// `metal3://NAMESPACE/HOST/METAL3MACHINE`); OpenShift's (`baremetalhost:///NAMESPACE/HOST`, later with `/UID`).
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -18,6 +20,16 @@ pub(super) fn contradict(one: &str, other: &str) -> bool {
         (Some(one), Some(other)) => one.contradicts(&other),
         (None, _) | (_, None) => one != other,
     }
+}
+
+/// Whether this says that it is this very host: its name, or its UID.
+pub(super) fn names(id: &str, host: &Host) -> bool {
+    let Some(told) = Told::read(id) else {
+        return false;
+    };
+    let is_named = told.host == Some((&host.name.namespace, &host.name.name));
+    let is_it = told.uid.is_none_or(|uid| uid == host.uid);
+    (is_named || told.host.is_none() && told.uid.is_some()) && is_it
 }
 
 impl<'a> Told<'a> {

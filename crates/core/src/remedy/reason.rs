@@ -26,7 +26,7 @@ pub const WAITING_FOR_NODE: &str = "WaitingForNode";
 pub const REMEDIATED: &str = "Remediated";
 /// Called off before the host was off.
 pub const WITHDRAWN: &str = "Withdrawn";
-/// The Node is Ready again, with a sign of life later than the request.
+/// The Node is Ready, with signs of life since the request.
 pub const NODE_HEALTHY: &str = "NodeHealthy";
 /// An attempt was not enough: its key goes, and the next one begins.
 pub const RETRYING: &str = "Retrying";

@@ -106,8 +106,8 @@ impl Record {
     }
 }
 
-/// Annotation `dogwatch.dev/node-backup` on a host: what others had put on the deleted Node. What
-/// stands on the new one already wins. Never in it: `dogwatch.dev/…` and the need.
+/// What others had put on a Node that is deleted. What stands on the new one already wins. Never in it:
+/// `dogwatch.dev/…` and the need.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Backup {
@@ -115,6 +115,20 @@ pub struct Backup {
     pub node: String,
     /// The UID of the deleted Node: another one of that name is the new one.
     pub uid: String,
+    /// Its machine, as its kubelet told it: `status.nodeInfo.systemUUID`.
+    #[serde(
+        default,
+        rename = "systemUUID",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub system_uuid: Option<String>,
+    /// Its `spec.providerID`.
+    #[serde(
+        default,
+        rename = "providerID",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub provider_id: Option<String>,
     /// Labels.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,

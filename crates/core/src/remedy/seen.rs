@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::beat::Beat;
+use super::kept::KeptBackup;
 use super::machine::{InfraMachine, Machine, MachineName, ObjectName};
 use super::request::PowerRequest;
 use crate::name::NodeName;
@@ -26,13 +27,17 @@ pub struct World {
     pub requests: BTreeMap<ObjectName, Arc<PowerRequest>>,
     /// The `dogwatch-remedy-NODE` Leases that are held, by Node.
     pub leases: BTreeMap<NodeName, RemedyLease>,
+    /// What is kept of deleted Nodes, by the UID of the host.
+    pub backups: BTreeMap<String, Arc<KeptBackup>>,
     /// All lists have come. Before that nothing is concluded from what is not here.
     pub synced: bool,
 }
 
 /// A held `dogwatch-remedy-NODE`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RemedyLease {
+    /// Whose remediation it is; `None`: its record cannot be read.
+    pub subject: Option<String>,
     /// What a write to it relies on.
     pub resource_version: String,
 }
@@ -90,6 +95,8 @@ pub struct PowerSeen {
     pub proof: Option<OffProof>,
     /// Its BMC answers.
     pub answers: bool,
+    /// The system UUID that its BMC tells; `None`: none, or it was not asked yet.
+    pub system_uuid: Option<String>,
     /// When the first of the newest unbroken readings of off was asked.
     pub off_since: Option<Duration>,
     /// What the power side says of the host: a reason, and a sentence.

@@ -6,9 +6,22 @@ use super::link::{Index, Problem, node_named};
 use super::machine::Machine;
 use super::reason;
 use super::request::PowerRequest;
+use super::seen::World;
 use crate::name::NodeName;
 use crate::power::Host;
 use crate::reboot::NodeSeen;
+
+/// The host that carries this Node, by every link that remediation goes by; or why none is known.
+///
+/// # Errors
+/// A sentence that says what to do.
+pub fn host_carrying(world: &World, node: &NodeName) -> Result<Arc<Host>, String> {
+    let target = Target::by_node(&Index::of(world), node.as_str());
+    match (target.host, target.trouble) {
+        (Ok(host), None) => Ok(host),
+        (Ok(_), Some((_, why))) | (Err((_, why)), _) => Err(why),
+    }
+}
 
 /// Whom a request is for: annotation `node-name`, else the Machine that owns it, else its own name.
 pub(super) struct Target {

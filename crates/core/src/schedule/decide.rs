@@ -101,7 +101,7 @@ fn step(seen: &Seen, plan: &Plan, due: &Due, now: Now) -> Step {
     let Some(targets) = fresh(seen, now) else {
         return Step::Look;
     };
-    let stands = stands(seen, plan, targets, current.at);
+    let stands = stands(seen, plan, targets, current, now);
     let ends = why_it_ends(plan, due, current, now);
     if ends.is_none()
         && stands

@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use jiff::Timestamp;
+
+use super::host::NotByPower;
 use super::target::{Marks, Target};
 use super::types::Schedule;
 use crate::reboot::Parsed;
@@ -31,7 +34,7 @@ pub struct TargetsSeen {
     pub taken: Duration,
 }
 
-/// The metadata of a Node or a BareMetalHost.
+/// A Node or a BareMetalHost, as far as a schedule goes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
     /// Its name.
@@ -40,13 +43,42 @@ pub struct Object {
     pub uid: String,
     /// What a patch relies on.
     pub resource_version: String,
+    /// When it was created, by the API server's clock.
+    pub created: Timestamp,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// Annotation `dogwatch.dev/scheduled`: what schedules have asked of it.
     pub marks: Parsed<Marks>,
-    /// It has a request to reboot, whoever made it: a Node's `dogwatch.dev/reboot-requested`, a
-    /// host's `reboot.metal3.io`.
-    pub is_asked: bool,
+    /// The request to reboot that stands on it, whoever made it: a Node's
+    /// `dogwatch.dev/reboot-requested`, a host's `reboot.metal3.io`.
+    pub request: StandingRequest,
     /// On a host: the Node that it carries.
-    pub carries: Option<String>,
+    pub carries: Option<Carried>,
+    /// On a host that names no Node: why its power is not switched for a schedule.
+    pub not_by_power: Option<NotByPower>,
+}
+
+/// A request to reboot that stands on a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StandingRequest {
+    /// None.
+    Absent,
+    /// To be served as soon as it can be.
+    Now,
+    /// A Node's, not to be served before this time.
+    NotBefore(Timestamp),
+    /// A Node's that cannot be read, so that nobody serves it.
+    Unreadable {
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// The Node that a host's annotation `dogwatch.dev/node` names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Carried {
+    /// Its name.
+    pub node: String,
+    /// An older host, `NAMESPACE/NAME`, that names the same Node: that one's word counts.
+    pub older_claim: Option<String>,
 }

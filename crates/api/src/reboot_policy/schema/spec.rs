@@ -29,8 +29,9 @@ pub(super) fn spec() -> Value {
             (
                 "topologyKey",
                 key(
-                    "A node label, like topology.kubernetes.io/zone: no node begins while one with \
-                     another value of it is out. Default: none.",
+                    "A node label, like topology.kubernetes.io/zone: a node that is done calls nodes with \
+                     its own value first. An order, not a barrier: a node that comes while a lock is free takes \
+                     it, whatever its value. Default: none.",
                 ),
             ),
             ("paused", paused()),
@@ -137,6 +138,13 @@ fn drain() -> Value {
                      is left, with its grace. force: reboot all the same. Default: the coordinator's \
                      --on-drain-timeout.",
                     &["abort", "delete", "force"],
+                ),
+            ),
+            (
+                "volumeDetachTimeout",
+                duration(
+                    "How long the volumes of the drained pods may take to detach; then the reboot goes on, \
+                     and it is said. Default: the coordinator's --volume-detach-timeout.",
                 ),
             ),
             (

@@ -53,7 +53,9 @@ fn out() -> Value {
                 ("node", said("The Node's name.")),
                 (
                     "phase",
-                    said("draining, rebooting or returning; locked through the lock API."),
+                    said(
+                        "draining, rebooting or returning; locked through the lock API; remediation while its machine is being remediated.",
+                    ),
                 ),
                 ("since", time("Since when it is in that phase.")),
                 ("reason", said("Why it was to be rebooted.")),

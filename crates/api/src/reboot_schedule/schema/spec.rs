@@ -54,7 +54,7 @@ fn fields() -> Value {
                 "hosts",
                 chosen(
                     "BareMetalHosts in this namespace. One that carries a Node (annotation \
-                     dogwatch.dev/node) is rebooted as that Node, any other by its power.",
+                     dogwatch.dev/node) is rebooted as that Node, one that nobody uses by its power.",
                 ),
             ),
         ],

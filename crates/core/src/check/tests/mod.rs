@@ -30,6 +30,7 @@ pub(super) fn view(nodes: Vec<NodeSeen>, leases: Vec<LeaseRow>) -> CheckView {
             ready: true,
             state: "Running".into(),
         }),
+        admission: Ok(Vec::new()),
         forced: None,
     }
 }

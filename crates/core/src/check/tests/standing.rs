@@ -1,5 +1,6 @@
 use super::*;
-use crate::explain::testkit::{at, held, in_phase};
+use crate::condition::Condition;
+use crate::explain::testkit::{at, condition, held, in_phase};
 use crate::limit::Limit;
 use crate::policy::Paused;
 use crate::reboot::{Parsed, Phase};
@@ -86,7 +87,51 @@ fn the_budget_counts_who_is_out_as_a_winner_would() {
     blocked(&strict, "at most 1 of 3 in group p may be out");
     blocked(&strict, "n3 (holds dogwatch-default-0)");
     cordoned.labels = [("dogwatch.dev/ignore".to_owned(), "true".to_owned())].into();
+    let mut broken = node("n3");
+    broken.ready = false;
+    let beside = view(vec![node("n1"), cordoned.clone(), broken], vec![]);
+    blocked(
+        &beside,
+        "at most 1 of 2 in group default may be out (if --max-unavailable has its default), \
+         1 more is ignored (dogwatch.dev/ignore): n2; out now: n3 (not ready)",
+    );
     assert_eq!(told(&view(vec![node("n1"), cordoned], vec![])), [""; 0]);
+}
+
+#[test]
+fn a_coordinator_that_wrote_on_its_node_is_believed_without_a_daemonset() {
+    let without = |nodes| CheckView {
+        coordinator: Ok(CoordinatorSeen::NoDaemonSet),
+        ..view(nodes, vec![])
+    };
+    let mut signed = node("n1");
+    signed.conditions = vec![Condition {
+        status: "False".into(),
+        last_heartbeat: Some(at(940)),
+        ..condition("MaintenancePlanned", ("Rebooted", ""))
+    }];
+    assert_eq!(
+        told(&without(vec![signed.clone()])),
+        [
+            "note coordinator: no DaemonSet dogwatch-coordinator is in Dogwatch's namespace, but a coordinator wrote \
+             on this Node 60s ago: it runs in another way"
+        ]
+    );
+    signed.name = crate::name::NodeName::new("n2").unwrap();
+    let elsewhere = told(&without(vec![node("n1"), signed]));
+    assert!(
+        elsewhere[0].starts_with("warns coordinator: ")
+            && elsewhere[0].contains("coordinators of other nodes"),
+        "{elsewhere:?}"
+    );
+    let nowhere = without(vec![node("n1")]);
+    blocked(&nowhere, "no coordinator ever wrote on a Node");
+    let found = findings(&nowhere, now(1_000)).unwrap();
+    let fix = found[0].fix.as_deref().unwrap();
+    assert!(
+        !fix.contains("kubectl apply"),
+        "a command that may harm: {fix}"
+    );
 }
 
 #[test]
@@ -151,4 +196,26 @@ fn a_node_that_is_not_there_is_no_clear_one() {
     let mut view = alone();
     view.node = crate::name::NodeName::new("n9").unwrap();
     assert_eq!(findings(&view, now(0)), None);
+}
+
+#[test]
+fn policies_that_limit_nobody_are_warned_of_and_block_nothing() {
+    let view = CheckView {
+        admission: Ok(vec![
+            "admission policy locks.dogwatch.dev is not installed".into(),
+        ]),
+        ..alone()
+    };
+    assert_eq!(
+        told(&view),
+        ["warns admission policies: admission policy locks.dogwatch.dev is not installed"]
+    );
+    let blind = CheckView {
+        admission: Err("403".into()),
+        ..alone()
+    };
+    assert_eq!(
+        told(&blind),
+        ["unknown admission policies: could not be looked at: 403"]
+    );
 }

@@ -1,7 +1,7 @@
 //! What each answer of the API server does.
 
 use super::*;
-use crate::drain::{DaemonSetRef, Lookup, Way};
+use crate::drain::{DaemonSetRef, Lookup, Refusal, Refuser, Way};
 
 /// Lists one pod, tries it, gives this answer at second 0.
 fn answer_to_one(answer: Answer) -> Drain {
@@ -273,19 +273,99 @@ fn what_may_pass_is_tried_again_with_pauses_from_half_a_second_doubling_to_thirt
 fn a_pod_refused_for_good_leaves_the_list_and_makes_the_drain_incomplete_with_the_answer_quoted() {
     let mut drain = answer_to_one(Answer::Refused {
         code: 403,
-        message: "webhook says no".into(),
+        message: "no right to evict".into(),
     });
     assert_eq!(drain.next(at(3600.0)), Step::default());
     let progress = drain.progress();
     assert_eq!(progress.waiting, []);
     assert!(progress.incomplete());
-    assert_eq!(progress.dropped[0].answer, "HTTP 403: webhook says no");
+    assert_eq!(progress.dropped[0].answer, "HTTP 403: no right to evict");
     drain.applied(pod("web"));
     assert_eq!(
         waiting(&drain),
         [""; 0],
         "a change of it does not bring it back"
     );
+}
+
+fn refusal(said: &str) -> Refusal {
+    Refusal {
+        by: Refuser::Webhook("w.example".into()),
+        said: said.into(),
+    }
+}
+
+fn not_admitted(said: &str) -> Answer {
+    Answer::NotAdmitted {
+        refusal: refusal(said),
+        message: format!("admission webhook \"w.example\" denied the request: {said}"),
+    }
+}
+
+#[test]
+fn a_pod_whose_eviction_is_not_admitted_yet_stays_on_the_list_named_and_tried_every_five_seconds() {
+    let mut drain = answer_to_one(not_admitted("not before noon"));
+    for second in [0.0, 5.0, 10.0] {
+        let progress = drain.progress();
+        assert_eq!(waiting(&drain), ["web"]);
+        assert!(!progress.incomplete());
+        let blocked = &progress.blocked[0];
+        assert_eq!(blocked.refused, Some(refusal("not before noon")));
+        assert_eq!(blocked.since, at(0.0).mono);
+        assert_eq!(next_try_at(&mut drain, second + 0.1), Some(second + 5.0));
+        let step = drain.next(at(second + 0.1));
+        assert!(step.watch_budgets.is_empty(), "no budget holds it up");
+        let again = only_try(&mut drain, "web", at(second + 5.0));
+        drain.answered(again.id, not_admitted("not before noon"), at(second + 5.0));
+    }
+    let last = only_try(&mut drain, "web", at(20.0));
+    drain.answered(last.id, Answer::Accepted, at(20.0));
+    assert_eq!(drain.progress().blocked, []);
+}
+
+#[test]
+fn a_refuser_is_shown_in_its_newest_words_and_quoted_in_its_first() {
+    let mut drain = answer_to_one(not_admitted("evacuation triggered"));
+    let again = only_try(&mut drain, "web", at(5.0));
+    drain.answered(again.id, not_admitted("evacuation in progress"), at(5.1));
+    let blocked = &drain.progress().blocked[0];
+    assert_eq!(blocked.refused, Some(refusal("evacuation in progress")));
+    assert!(
+        blocked.message.ends_with("evacuation triggered"),
+        "{blocked:?}"
+    );
+}
+
+#[test]
+fn what_admission_refuses_holds_up_no_other_pod_and_is_deleted_past_the_deadline() {
+    let mut drain = limited(&[pod("a"), pod("b")], 1);
+    let first = only_try(&mut drain, "a", at(0.0));
+    drain.answered(first.id, not_admitted("no"), at(0.1));
+    let second = only_try(&mut drain, "b", at(0.1));
+    drain.answered(second.id, Answer::Accepted, at(0.2));
+    drain.delete_rest();
+    assert_eq!(only_try(&mut drain, "a", at(0.3)).way, Way::Delete);
+}
+
+#[test]
+fn a_pod_of_dogwatchs_own_that_coordinators_may_not_evict_stays_and_is_named() {
+    let message = "pods \"controller\" is forbidden: ValidatingAdmissionPolicy 'coordinator-evictions.dogwatch.dev' \
+                   with binding 'b' denied request: no";
+    let refusal = Refusal::read(message).unwrap();
+    let mut drain = answer_to_one(Answer::NotAdmitted {
+        refusal,
+        message: message.into(),
+    });
+    let kept: Vec<String> = drain
+        .progress()
+        .kept
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!((kept, waiting(&drain).len()), (vec!["shop/web".into()], 0));
+    assert!(drain.progress().drained() && !drain.progress().incomplete());
+    drain.delete_rest();
+    assert_eq!(drain.next(at(3600.0)), Step::default());
 }
 
 #[test]

@@ -211,9 +211,14 @@ fn the_third_replacement_by_one_controller_that_tolerates_the_cordon_stays_and_i
         .progress()
         .tolerated
         .iter()
-        .map(|pod| pod.name.clone())
+        .map(ToString::to_string)
         .collect();
-    assert_eq!(tolerated, ["p3"]);
+    assert_eq!(
+        tolerated,
+        [
+            "ReplicaSet shop/web put a pod back on the cordoned node 3 times: shop/p3 stays, as a DaemonSet's would"
+        ]
+    );
     // It changes, and stays tolerated; once finished it goes like any finished pod.
     drain.applied(stubborn(3));
     assert!(drain.progress().drained());
@@ -262,4 +267,13 @@ fn the_claims_of_the_pods_that_left_are_remembered_and_those_of_pods_that_stay_a
     drain.deleted(&pod("a").pod);
     drain.deleted(&of_daemonset("d", "agent").pod);
     assert_eq!(drain.progress().claims, ["shop/data-a"]);
+}
+
+#[test]
+fn an_owner_whose_name_is_no_name_is_never_asked_for() {
+    for name in ["agent/status", "..", "", "Agent", "a b", "agent?x"] {
+        let mut drain = listed(&[of_daemonset("d", name)]);
+        let step = drain.next(at(0.0));
+        assert_eq!((step.look_up.len(), tried(&step)), (0, vec!["d"]), "{name}");
+    }
 }

@@ -21,6 +21,9 @@ pub fn next_step(word: &str) -> Option<&'static str> {
         reason::INVALID_ADDRESS => "correct the address; docs/hosts.md lists what can be written",
         reason::NO_BMC => "write spec.bmc.address and spec.bmc.credentialsName",
         reason::SHARED_BMC => "correct the address of one of the hosts",
+        reason::POWER_CONTRADICTED => {
+            "correct the host's BMC address or its link to the Node, or reset the BMC"
+        }
         reason::DETACHED => "remove annotation baremetalhost.metal3.io/detached",
         reason::POWER_OFF_DISABLED => {
             "unset spec.disablePowerOff, or fence the host by other means"

@@ -21,6 +21,7 @@ pub(in crate::explain) fn host(name: &str) -> Host {
         online: true,
         externally_provisioned: None,
         disable_power_off: false,
+        created: None,
         consumer: None,
         levels: vec![level("redfish://192.0.2.1/redfish/v1/Systems/1")],
         status: HostStatus {

@@ -59,7 +59,7 @@ fn quiet(view: &RemedyView, name: &ObjectName, now: Now) -> Option<Judged> {
     let machine = machines.find(|machine| machine.name.object == *name)?;
     let mut case = foreseen::marked_machine(view, &machine.name)?;
     case.needs = false;
-    let around = around(view, &cases(&view.world));
+    let around = around(view, &cases(&view.world), now);
     Some(judge(case, &around, now))
 }
 

@@ -32,7 +32,7 @@ pub struct Foreseen {
 ///
 /// The flags of the controller do not stand on the cluster: their defaults are taken.
 pub fn foreseen(view: &RemedyView, node: &NodeName, now: Now) -> Option<Foreseen> {
-    let seen = view.world.nodes.get(node)?;
+    view.world.nodes.get(node)?;
     let is_its = |case: &Case| case.node_name.as_ref() == Some(node) && is_asked(case);
     let found = cases(&view.world).into_iter().find(is_its);
     let under_way = found.is_some();
@@ -40,13 +40,30 @@ pub fn foreseen(view: &RemedyView, node: &NodeName, now: Now) -> Option<Foreseen
         Some(case) => case,
         None => marked(view, node)?,
     };
-    let around = around(view, &cases(&view.world));
+    Some(judged(view, case, under_way, now))
+}
+
+/// The same for a Machine, which may have no Node. `None`: there is no such Machine.
+pub fn foreseen_machine(view: &RemedyView, machine: &MachineName, now: Now) -> Option<Foreseen> {
+    let subject = Subject::Machine(machine.clone());
+    let found = case(&view.world, &subject).filter(is_asked);
+    let under_way = found.is_some();
+    let case = match found {
+        Some(case) => case,
+        None => marked_machine(view, machine)?,
+    };
+    Some(judged(view, case, under_way, now))
+}
+
+fn judged(view: &RemedyView, case: Case, under_way: bool, now: Now) -> Foreseen {
+    let around = around(view, &cases(&view.world), now);
     let judged = judge_running(case, &around, now);
     let host = judged.case.host.as_ref().ok();
     let why = &judged.decision.because;
     let goes_on = under_way || why.reason == reason::PREPARING;
-    let no_identity = seen.system_uuid.as_deref();
-    Some(Foreseen {
+    let node = judged.case.node.as_ref();
+    let no_identity = node.and_then(|node| node.system_uuid.as_deref());
+    Foreseen {
         subject: judged.case.subject.to_string(),
         host: host.map(|host| host.name.to_string()),
         under_way,
@@ -56,7 +73,7 @@ pub fn foreseen(view: &RemedyView, node: &NodeName, now: Now) -> Option<Foreseen
         }),
         not_ready: host.and_then(|host| not_ready(host)),
         no_identity: no_identity.and_then(SystemId::parse).is_none(),
-    })
+    }
 }
 
 /// It is under way, or was asked for.

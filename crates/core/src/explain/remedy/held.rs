@@ -18,7 +18,7 @@ impl Chain<'_> {
             return;
         }
         let all = cases(&self.view.world);
-        let around = around(self.view, &all);
+        let around = around(self.view, &all, self.now);
         let others = around.fenced.iter();
         let others = others.filter(|other| other.subject != self.case.subject);
         let off: Vec<String> = others
@@ -119,9 +119,9 @@ impl Chain<'_> {
         let Some(kept) = &self.case.kept else {
             return;
         };
-        let backup = &kept.backup;
+        let backup = kept.backup();
         let text = format!(
-            "the host keeps {} labels, {} annotations and {} taints of node {}",
+            "{} labels, {} annotations and {} taints of node {} are kept in Dogwatch's namespace",
             backup.labels.len(),
             backup.annotations.len(),
             backup.taints.len(),

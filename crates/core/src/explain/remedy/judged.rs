@@ -7,6 +7,7 @@ use crate::Now;
 use crate::condition::Condition;
 use crate::explain::{POWER_AS_WANTED, POWER_CONTROL_READY, host_condition};
 use crate::power::{Host, HostName, PowerNow, State};
+use crate::reboot::RebootsWatched;
 use crate::remedy::{
     Around, CONDITION, Case, Config, Decision, Known, PowerSeen, Subject, World, cases, decide,
 };
@@ -24,7 +25,7 @@ pub(super) struct Judged {
 /// All cases.
 pub(super) fn judged(view: &RemedyView, now: Now) -> Vec<Judged> {
     let cases = cases(&view.world);
-    let around = around(view, &cases);
+    let around = around(view, &cases, now);
     let judge = |case: Case| judge(case, &around, now);
     cases.into_iter().map(judge).collect()
 }
@@ -55,11 +56,14 @@ fn judge_with(case: Case, power: Option<PowerSeen>, around: &Around, now: Now) -
 }
 
 /// Who is fenced, and what else the guards look at.
-pub(super) fn around(view: &RemedyView, cases: &[Case]) -> Around {
+pub(super) fn around(view: &RemedyView, cases: &[Case], now: Now) -> Around {
     let answers = |name: &HostName| answers(&view.world, name);
+    let mut reboots = RebootsWatched::default();
+    reboots.saw(view.world.nodes.values().map(AsRef::as_ref), now);
     Around {
         control_plane_lock: view.control_plane_lock.clone(),
         policies: view.policies.clone(),
+        reboots,
         ..Around::of(cases, answers)
     }
 }
@@ -89,6 +93,7 @@ fn power(host: &Host, now: Now) -> PowerSeen {
         },
         proof: None,
         answers: false,
+        system_uuid: None,
         off_since: None,
         because: said.map(|said| {
             (
@@ -122,7 +127,7 @@ impl Judged {
             .record
             .as_ref()
             .is_some_and(|record| record.ended().is_none());
-        let is_left = case.kept.is_some() || case.trouble.is_some();
+        let is_left = case.kept.is_some() || case.legacy.is_some() || case.trouble.is_some();
         case.needs || case.is_keyed() || is_open || is_left || is_answered(case)
     }
 

@@ -19,7 +19,7 @@ mod waits;
 use serde::Serialize;
 
 pub use chain::{RemedyTarget, explain_remedies};
-pub use foreseen::{Foreseen, foreseen};
+pub use foreseen::{Foreseen, foreseen, foreseen_machine};
 pub use lines::lasted;
 pub use row::{RemedyRow, remedy_rows};
 pub use timeline::StepRow;

@@ -42,7 +42,7 @@ fn host(text: &str) -> HostRef {
 }
 
 /// What is asked for is read.
-fn looks(watch: &mut Watch, second: u64, noted: Parsed<Escalated>, hosts: Vec<HostRef>) {
+fn looks(watch: &mut Watch, second: u64, noted: Parsed<Escalated>, host: Result<HostRef, String>) {
     let taken = now(second).mono;
     let node = Some(watch.node().clone());
     let read = NodeRead {
@@ -51,11 +51,8 @@ fn looks(watch: &mut Watch, second: u64, noted: Parsed<Escalated>, hosts: Vec<Ho
         taken,
     };
     watch.seen.looked.nodes.insert(name("n1"), read);
-    let hosts = HostsSeen {
-        hosts: Ok(hosts),
-        taken,
-    };
-    watch.seen.looked.hosts.insert(name("n1"), hosts);
+    let host = HostsSeen { host, taken };
+    watch.seen.looked.hosts.insert(name("n1"), host);
 }
 
 fn noted(watch: &Watch, second: u64) -> Escalated {
@@ -81,19 +78,19 @@ fn the_intention_stands_on_the_node_before_the_host_is_asked_and_the_host_is_ask
         matches!(looking.looks.as_slice(), [Look::Node { .. }]),
         "{looking:?}"
     );
-    looks(&mut watch, DUE, Parsed::Absent, vec![host("h1")]);
+    looks(&mut watch, DUE, Parsed::Absent, Ok(host("h1")));
     let note = noted(&watch, DUE);
     assert_eq!(
         (note.host.as_str(), note.node_uid.as_str()),
         ("metal/h1", "uid-n1")
     );
-    looks(&mut watch, DUE, Parsed::Is(note.clone()), vec![host("h1")]);
+    looks(&mut watch, DUE, Parsed::Is(note.clone()), Ok(host("h1")));
     assert!(asks(&watch, DUE));
     let served = HostRef {
         mark: Parsed::Is(note.clone()),
         ..host("h1")
     };
-    looks(&mut watch, DUE + 60, Parsed::Is(note), vec![served]);
+    looks(&mut watch, DUE + 60, Parsed::Is(note), Ok(served));
     watch.leaves_alone(DUE + 60);
 }
 
@@ -127,7 +124,7 @@ fn a_node_that_gave_no_sign_for_all_attempts_is_handed_over() {
     assert!(watch.of_node(59 * MINUTE).unwrap().looks.is_empty());
     let due = 60 * MINUTE + 1;
     assert_eq!(watch.of_node(due).unwrap().because.reason, "RebootFailed");
-    looks(&mut watch, due, Parsed::Absent, vec![host("h1")]);
+    looks(&mut watch, due, Parsed::Absent, Ok(host("h1")));
     noted(&watch, due);
 }
 
@@ -135,7 +132,7 @@ fn a_node_that_gave_no_sign_for_all_attempts_is_handed_over() {
 fn without_the_policys_word_no_host_is_asked() {
     let mut watch = stuck();
     watch.seen.policies = Policies::Known(vec![policy(|_| {})]);
-    looks(&mut watch, DUE, Parsed::Absent, vec![host("h1")]);
+    looks(&mut watch, DUE, Parsed::Absent, Ok(host("h1")));
     watch.leaves_alone(DUE);
     watch.leaves_alone(100 * DUE);
 }
@@ -174,7 +171,7 @@ fn a_veto_a_pause_a_lost_lock_or_an_abort_keeps_the_host_alone() {
     for (what, change) in table {
         let mut watch = stuck();
         change(&mut watch);
-        looks(&mut watch, DUE, Parsed::Absent, vec![host("h1")]);
+        looks(&mut watch, DUE, Parsed::Absent, Ok(host("h1")));
         let actions = watch.of_node(DUE).unwrap().actions;
         let asks = |action: &Action| {
             matches!(
@@ -189,28 +186,30 @@ fn a_veto_a_pause_a_lost_lock_or_an_abort_keeps_the_host_alone() {
 #[test]
 fn a_node_that_changed_since_it_was_read_is_read_again_first() {
     let mut watch = stuck();
-    looks(&mut watch, DUE, Parsed::Absent, vec![host("h1")]);
+    looks(&mut watch, DUE, Parsed::Absent, Ok(host("h1")));
     watch.change(DUE, |node| node.conditions[0] = kubelet(DUE));
     watch.leaves_alone(DUE + 1);
 }
 
 #[test]
-fn only_one_host_that_names_the_node_is_asked_and_nobody_is_overruled() {
+fn only_the_host_that_carries_the_node_is_asked_and_nobody_is_overruled() {
     let asked = HostRef {
         asked: true,
         ..host("h1")
     };
     let table = [
-        (vec![], "no BareMetalHost names it"),
-        (vec![host("h1"), host("h2")], "several BareMetalHosts"),
-        (vec![asked], "somebody has asked"),
-        (vec![host("h2")], "another one names it now"),
+        (
+            Err("no BareMetalHost has it".to_owned()),
+            "no BareMetalHost has it",
+        ),
+        (Ok(asked), "somebody has asked"),
+        (Ok(host("h2")), "another one names it now"),
     ];
-    for (hosts, expected) in table {
+    for (found, expected) in table {
         let mut watch = stuck();
-        looks(&mut watch, DUE, Parsed::Absent, vec![host("h1")]);
+        looks(&mut watch, DUE, Parsed::Absent, Ok(host("h1")));
         let note = noted(&watch, DUE);
-        looks(&mut watch, DUE, Parsed::Is(note), hosts);
+        looks(&mut watch, DUE, Parsed::Is(note), found);
         let decision = watch.of_node(DUE).unwrap();
         assert!(decision.actions.is_empty(), "{expected}: {decision:?}");
         let said = &decision.report.events;
@@ -224,7 +223,7 @@ fn only_one_host_that_names_the_node_is_asked_and_nobody_is_overruled() {
 #[test]
 fn a_note_of_an_earlier_reboot_is_replaced() {
     let mut watch = stuck();
-    looks(&mut watch, DUE, Parsed::Absent, vec![host("h1")]);
+    looks(&mut watch, DUE, Parsed::Absent, Ok(host("h1")));
     let old = Escalated {
         planned: wall(99),
         ..noted(&watch, DUE)
@@ -233,8 +232,8 @@ fn a_note_of_an_earlier_reboot_is_replaced() {
         mark: Parsed::Is(old.clone()),
         ..host("h1")
     };
-    looks(&mut watch, DUE, Parsed::Is(old), vec![host.clone()]);
+    looks(&mut watch, DUE, Parsed::Is(old), Ok(host.clone()));
     let note = noted(&watch, DUE);
-    looks(&mut watch, DUE, Parsed::Is(note), vec![host]);
+    looks(&mut watch, DUE, Parsed::Is(note), Ok(host));
     assert!(asks(&watch, DUE));
 }

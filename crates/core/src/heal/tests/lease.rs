@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::kit::*;
-use crate::lock::{HolderNode, LeaseSeen};
+use crate::lock::{BETWEEN_HOLDER_READS, HolderNode, HolderReads, LeaseSeen};
 use crate::reboot::{HolderSeen, NodeSeen, Parsed, Phase};
 
 /// A Node without a record that holds slot 0.
@@ -91,7 +91,10 @@ fn reads(watch: &mut Watch, second: u64, first: HolderNode, then: HolderNode) {
     let seen = HolderSeen {
         lease: lease.name.clone(),
         resource_version: lease.resource_version.clone(),
-        reads: [first, then],
+        reads: HolderReads {
+            nodes: [first, then],
+            apart: BETWEEN_HOLDER_READS,
+        },
         taken: now(second).mono,
     };
     watch.seen.looked.holders.insert(seen.lease.clone(), seen);

@@ -56,6 +56,11 @@ pub enum HoldStep {
         /// The patch.
         write: NodeWrite,
     },
+    /// The Node that the lock was taken for is gone, or another one has its name: gives up.
+    NodeGone {
+        /// What was found.
+        why: String,
+    },
     /// Somebody has opened the Node again: gives up.
     Vetoed {
         /// What was found.
@@ -83,6 +88,9 @@ pub fn hold(seen: &HoldSeen<'_>, now: Timestamp) -> HoldStep {
     let Some((lease, record)) = own(seen) else {
         return HoldStep::Lost;
     };
+    if let Some(why) = node_gone(seen, record) {
+        return HoldStep::NodeGone { why };
+    }
     if let Some(why) = seen.node.and_then(|node| in_the_way(seen, node)) {
         return HoldStep::Refuse { why };
     }
@@ -116,6 +124,24 @@ pub fn hold(seen: &HoldSeen<'_>, now: Timestamp) -> HoldStep {
     HoldStep::Answer {
         lease: Box::new(lease.clone()),
         record: Box::new(record),
+    }
+}
+
+/// Nobody saw the pods of a Node go that went itself, and it may come back open for new ones: who was
+/// not told yet is not told that it holds. Who was told goes on to hold, whatever becomes of its Node.
+fn node_gone(seen: &HoldSeen<'_>, record: &LockRecord) -> Option<String> {
+    let (name, uid) = record.node.as_ref().zip(record.node_uid.as_ref())?;
+    if record.runs.iter().any(is_answered) {
+        return None;
+    }
+    match seen.node {
+        Some(node) if node.seen.uid == *uid => None,
+        Some(_) => Some(format!(
+            "node {name} was deleted and made anew before it was drained; ask again"
+        )),
+        None => Some(format!(
+            "node {name} was deleted before it was drained; ask again when it is back"
+        )),
     }
 }
 

@@ -24,6 +24,7 @@ mod name;
 mod node;
 mod queue;
 mod record;
+mod waiting;
 
 pub use drain::{DrainStep, Draining, drain};
 pub use hold::{HoldSeen, HoldStep, hold};
@@ -34,3 +35,4 @@ pub(super) use node::tests as node_kit;
 pub use node::{ApiLock, ApiNode, NodeWrite, being_fenced, refusal};
 pub use queue::{Turn, TurnSeen, called, turn};
 pub use record::{adopt, answer};
+pub use waiting::{LONGEST_TOLD, NotAllowed, SOON, Wait, WaitingHost, answered_now, tell, told};

@@ -2,6 +2,7 @@
 
 use super::super::testkit::{held, node};
 use super::*;
+use crate::name::GroupName;
 
 fn row(name: &str) -> NodeRow {
     NodeRow {
@@ -21,13 +22,14 @@ fn slot(number: u32, name: &str) -> HeldSeen {
         holder: node(name),
         node: NodeName::new(name).ok(),
         max: Some(9),
-        fences_control_plane: false,
+        remediation: None,
     }
 }
 
 fn reads(nodes: Vec<NodeRow>, held: Vec<HeldSeen>) -> Reads {
     Reads {
         lease: "dogwatch-default-0".into(),
+        group: GroupName::default_group(),
         nodes,
         held,
     }
@@ -75,15 +77,14 @@ fn others_that_are_not_ready_or_unschedulable_or_hold_any_lease_are_out_each_onc
         },
         row("f"),
     ];
-    let remedy = HeldSeen {
-        lease: "dogwatch-remedy-f".into(),
-        slot: None,
-        holder: HolderId::new("remedy").unwrap(),
-        ..slot(0, "f")
-    };
     let count = counted(
         nodes,
-        vec![slot(0, "me"), slot(1, "c"), slot(2, "d"), remedy],
+        vec![
+            slot(0, "me"),
+            slot(1, "c"),
+            slot(2, "d"),
+            remedy("f", false),
+        ],
     );
     assert_eq!(
         names(&count),
@@ -292,7 +293,11 @@ fn remedy(name: &str, control_plane: bool) -> HeldSeen {
         slot: None,
         holder: HolderId::new("remedy").unwrap(),
         max: None,
-        fences_control_plane: control_plane,
+        remediation: Some(RemediationHeld {
+            group: Some(GroupName::default_group()),
+            control_plane,
+            since: None,
+        }),
         ..slot(0, name)
     }
 }
@@ -351,4 +356,94 @@ fn no_control_plane_node_goes_beside_the_remediation_of_another_one() {
         assert_eq!(verdict == Verdict::Go, goes, "{what}: {verdict:?}");
         assert!(count.unavailable.len() <= 1, "{what}: each once");
     }
+}
+
+/// The remediation of n1, whose Node is deleted and whose machine boots.
+fn deleted(group: Option<&str>) -> HeldSeen {
+    let mut held = remedy("n1", false);
+    let group = group.map(|group| GroupName::new(group).unwrap());
+    held.remediation.as_mut().unwrap().group = group;
+    held
+}
+
+#[test]
+fn a_machine_that_is_remediated_is_out_of_its_group_also_while_its_node_is_deleted() {
+    let table = [
+        ("its group", deleted(Some("default")), false),
+        ("another group", deleted(Some("other")), true),
+        ("a record of an older version", deleted(None), false),
+    ];
+    for (what, held, goes) in table {
+        let count = counted(vec![row("me"), row("n3")], vec![slot(0, "me"), held]);
+        let verdict = judged(1, &count, 0);
+        assert_eq!(verdict == Verdict::Go, goes, "{what}: {verdict:?}");
+        let expected: &[&str] = if goes {
+            &[]
+        } else {
+            &["n1: holds dogwatch-remedy-n1"]
+        };
+        assert_eq!(names(&count), expected, "{what}");
+        assert_eq!(
+            count.maxima, [0_u32; 0],
+            "it says nothing of how many may be out"
+        );
+    }
+}
+
+#[test]
+fn a_remediation_whose_node_has_registered_again_counts_once_in_its_old_group_and_in_its_new() {
+    let held = || deleted(Some("other"));
+    let back = counted(vec![row("me"), row("n1")], vec![slot(0, "me"), held()]);
+    assert_eq!(names(&back), ["n1: holds dogwatch-remedy-n1"]);
+    let group = GroupName::new("other").unwrap();
+    let reads = Reads {
+        group,
+        ..reads(vec![row("me")], vec![slot(0, "me"), held()])
+    };
+    assert_eq!(
+        names(&count(&reads, &node("me"))),
+        ["n1: holds dogwatch-remedy-n1"]
+    );
+}
+
+#[test]
+fn the_slot_that_a_remediated_node_held_may_be_broken_and_it_is_out_all_the_same() {
+    let both = vec![slot(0, "me"), slot(1, "n1"), deleted(Some("default"))];
+    let count = counted(vec![row("me")], both);
+    assert_eq!(
+        names(&count),
+        ["n1: holds dogwatch-default-1, holds dogwatch-remedy-n1"]
+    );
+    let broken = counted(
+        vec![row("me")],
+        vec![slot(0, "me"), deleted(Some("default"))],
+    );
+    assert!(matches!(judged(1, &broken, 0), Verdict::GiveBack { .. }));
+}
+
+#[test]
+fn a_remediation_of_a_group_that_no_policy_makes_any_more_counts_in_every_group() {
+    let policy = |name: &str| Policy::silent(GroupName::new(name).unwrap());
+    let read = |policies: &[Policy]| {
+        let held = deleted(Some("other")).without_vanished_group(policies);
+        let count = counted(vec![row("me")], vec![slot(0, "me"), held]);
+        judged(1, &count, 0) == Verdict::Go
+    };
+    assert!(read(&[policy("other")]));
+    assert!(!read(&[policy("renamed")]));
+    let default = deleted(Some("default")).without_vanished_group(&[]);
+    assert_eq!(default, deleted(Some("default")), "it needs no policy");
+}
+
+#[test]
+fn a_remediation_without_a_readable_node_is_named_by_its_lease() {
+    let unread = HeldSeen {
+        node: None,
+        ..deleted(None)
+    };
+    let count = counted(vec![row("me")], vec![slot(0, "me"), unread]);
+    assert_eq!(
+        names(&count),
+        ["dogwatch-remedy-n1: holds dogwatch-remedy-n1"]
+    );
 }

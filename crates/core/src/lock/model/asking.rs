@@ -163,6 +163,7 @@ impl Asking {
             HoldStep::Lost
             | HoldStep::Refuse { .. }
             | HoldStep::OverBudget { .. }
+            | HoldStep::NodeGone { .. }
             | HoldStep::Vetoed { .. } => {
                 self.leaves = true;
                 Does::Nothing

@@ -104,7 +104,11 @@ impl Process {
                     },
                     None => HolderNode::Gone,
                 };
-                broken_by(lease, &there, &there)?;
+                let reads = HolderReads {
+                    nodes: [there.clone(), there],
+                    apart: BETWEEN_HOLDER_READS,
+                };
+                broken_by(lease, &reads)?;
                 Some(Write::Free {
                     lease: lease.clone(),
                     given_back: 0,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::api_lock::ApiLock;
 use super::super::*;
 use super::name;
-use crate::name::{NodeName, RunId};
+use crate::name::{GroupName, NodeName, RunId};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Phase {
@@ -155,11 +155,12 @@ impl Store {
                 holder: lease.holder.clone()?,
                 node: record.and_then(|record| record.node.clone()),
                 max: record.map(|record| record.max),
-                fences_control_plane: false,
+                remediation: None,
             })
         };
         Reads {
             lease: lease.name.clone(),
+            group: GroupName::default_group(),
             nodes: nodes.filter_map(row).collect(),
             held: self.leases.values().filter_map(held).collect(),
         }

@@ -107,7 +107,7 @@ type Field = (fn(&mut Policy), fn(&mut Config));
 #[test]
 #[expect(clippy::too_many_lines, reason = "one table")]
 fn each_field_of_a_policy_goes_before_its_flag_and_a_silent_one_does_not() {
-    let fields: [Field; 11] = [
+    let fields: [Field; 12] = [
         (
             |policy| policy.max_unavailable = Some(Limit::Percent(30)),
             |config| config.max_unavailable = Limit::Percent(30),
@@ -119,6 +119,10 @@ fn each_field_of_a_policy_goes_before_its_flag_and_a_silent_one_does_not() {
         (
             |policy| policy.drain.on_timeout = Some(OnTimeout::Force),
             |config| config.on_drain_timeout = OnTimeout::Force,
+        ),
+        (
+            |policy| policy.drain.volume_detach_timeout = Some(Duration::from_secs(7)),
+            |config| config.volume_detach_timeout = Duration::from_secs(7),
         ),
         (
             |policy| policy.drain.exclude = Some(LabelSelector::default()),

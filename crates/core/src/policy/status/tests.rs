@@ -1,6 +1,7 @@
 use super::*;
 use crate::condition::Status;
 use crate::explain::testkit::{in_phase, node};
+use crate::lock::RemediationHeld;
 use crate::name::GroupName;
 use crate::selector::LabelSelector;
 
@@ -32,7 +33,7 @@ fn draining(name: &str, since: i64) -> NodeSeen {
 }
 
 fn only(nodes: &[NodeSeen]) -> PolicyStatus {
-    status(&[policy("p", 0, "a")], nodes).remove(0)
+    status(&[policy("p", 0, "a")], nodes, &[]).remove(0)
 }
 
 fn condition<'a>(status: &'a PolicyStatus, kind: &str) -> (Status, &'a str, &'a str) {
@@ -110,6 +111,26 @@ fn a_pause_blocks_although_one_is_still_out_and_a_budget_only_when_nobody_is() {
 }
 
 #[test]
+fn a_wait_for_a_window_a_pause_or_the_least_interval_is_not_stuck() {
+    for reason in [
+        "OutsideWindow",
+        "WindowTooShort",
+        "Paused",
+        "RebootedTooRecently",
+    ] {
+        let status = only(&[waits("a", 100, reason)]);
+        assert_eq!(status.stuck, None, "{reason}");
+        assert_eq!(condition(&status, "Blocked").1, reason);
+        // One that cannot go when the window opens is stuck already.
+        let both = only(&[waits("a", 100, reason), waits("b", 200, "PolicyInvalid")]);
+        assert_eq!(both.stuck.as_deref(), Some("PolicyInvalid"), "{reason}");
+    }
+    assert_eq!(only(&[]).stuck, None);
+    let in_turn = only(&[waits("a", 100, "LockHeldByOther")]);
+    assert_eq!(in_turn.stuck, None);
+}
+
+#[test]
 fn one_that_may_go_in_its_turn_keeps_the_policy_from_being_blocked() {
     let status = only(&[
         waits("a", 100, "RebootedTooRecently"),
@@ -126,7 +147,7 @@ fn every_policy_that_lost_a_node_names_the_one_that_rules_it_and_an_example() {
         policy("also-low", 0, "a"),
         policy("high", 9, "a"),
     ];
-    let all = status(&policies, &[pooled(node("n2")), pooled(node("n1"))]);
+    let all = status(&policies, &[pooled(node("n2")), pooled(node("n1"))], &[]);
     for loser in &all[..2] {
         let lost = Lost {
             to: 2,
@@ -147,7 +168,7 @@ fn what_cannot_be_understood_is_not_accepted_and_names_the_field() {
         problems: vec!["windows[0].timeZone: there is no Mars/Olympus".into()],
         ..policy("p", 0, "a")
     };
-    let told = status(&[bad], &[]).remove(0);
+    let told = status(&[bad], &[], &[]).remove(0);
     let (is, reason, message) = condition(&told, "Accepted");
     assert_eq!((is, reason), (Status::False, "Invalid"));
     assert!(message.contains("windows[0].timeZone"), "{message}");
@@ -167,6 +188,55 @@ fn a_node_that_the_lock_api_took_out_is_out_and_waits_no_more() {
     assert_eq!((status.out[0].phase, status.waiting.len()), ("locked", 0));
 }
 
+fn remediated(name: &str, group: Option<&str>) -> HeldSeen {
+    HeldSeen {
+        lease: format!("dogwatch-remedy-{name}"),
+        resource_version: "1".into(),
+        slot: None,
+        holder: HolderId::new("remedy").unwrap(),
+        node: NodeName::new(name).ok(),
+        max: None,
+        remediation: Some(RemediationHeld {
+            group: group.map(|group| GroupName::new(group).unwrap()),
+            control_plane: false,
+            since: Timestamp::from_second(7).ok(),
+        }),
+    }
+}
+
+#[test]
+fn a_node_whose_machine_is_remediated_is_out_once_whether_or_not_its_node_exists() {
+    let policies = [policy("p", 0, "a"), policy("q", 0, "b")];
+    let out = |nodes: &[NodeSeen], held: HeldSeen| {
+        let told = status(&policies, nodes, &[held]);
+        let names = |status: &PolicyStatus| {
+            let out = status.out.iter();
+            let told = out.map(|out| (out.node.to_string(), out.phase));
+            told.collect::<Vec<_>>()
+        };
+        [names(&told[0]), names(&told[1])]
+    };
+    let n1 = || vec![("n1".to_owned(), "remediation")];
+    let none = Vec::new;
+    // Its Node is there, even rebooting as planned; its Node is deleted; its Node is new and has no labels yet.
+    assert_eq!(
+        out(&[draining("n1", 5)], remediated("n1", Some("p"))),
+        [n1(), none()]
+    );
+    assert_eq!(out(&[], remediated("n1", Some("p"))), [n1(), none()]);
+    assert_eq!(
+        out(&[node("n1")], remediated("n1", Some("p"))),
+        [n1(), none()]
+    );
+    // A record of an older version, and a group that no policy makes any more.
+    assert_eq!(out(&[], remediated("n1", None)), [n1(), n1()]);
+    assert_eq!(out(&[], remediated("n1", Some("gone"))), [n1(), n1()]);
+    assert_eq!(
+        out(&[], remediated("n1", Some("default"))),
+        [none(), none()]
+    );
+}
+
 #[test]
 fn a_waiting_node_whose_coordinator_has_not_spoken_yet_is_told_by_its_record() {
     let mut silent = waits("a", 100, "x");
@@ -180,7 +250,7 @@ fn a_policy_that_selects_every_node_rules_every_node() {
         selector: LabelSelector::default(),
         ..policy("all", 0, "a")
     };
-    assert_eq!(status(&[all], &[node("x"), node("y")])[0].nodes, 2);
+    assert_eq!(status(&[all], &[node("x"), node("y")], &[])[0].nodes, 2);
 }
 
 /// The loop makes one pass a second at most; how long one took is printed.
@@ -201,7 +271,7 @@ fn a_pass_over_5_000_nodes_and_20_policies_tells_each_of_them() {
         .map(|number| policy(&format!("p{number}"), number, "a"))
         .collect();
     let began = std::time::Instant::now();
-    let told = status(&policies, &nodes);
+    let told = status(&policies, &nodes, &[]);
     let took = began.elapsed();
     println!("5,000 nodes, 20 policies that all match: {took:?}");
     assert_eq!(told[19].nodes, 5_000);

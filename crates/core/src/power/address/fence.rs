@@ -39,6 +39,25 @@ const SECRET: [&str; 6] = [
     "private_key",
 ];
 
+/// What an outlet or a virtual machine is called by, which may be any text.
+const PLUGS: [&str; 2] = ["plug", "port"];
+
+/// Options that end up on a command line, or that weaken TLS.
+const REFUSED: [(&str, &str); 3] = [
+    (
+        "identity_file",
+        "identity_file becomes a part of ssh's command line: leave it out, and put the password into the Secret that credentialsName names",
+    ),
+    (
+        "notls",
+        "notls turns TLS off, so that anybody on the way could say that the host is off: leave it out",
+    ),
+    (
+        "tls1.0",
+        "tls1.0 allows only a TLS that can be broken: leave it out, and update the device",
+    ),
+];
+
 /// A name that can be a file's, and of an agent that keeps the password to itself.
 pub(super) fn agent(name: &str) -> Result<String, BadAddress> {
     let rest = name.strip_prefix("fence_").unwrap_or_default();
@@ -66,6 +85,11 @@ pub(super) fn options(query: &str) -> Result<BTreeMap<String, String>, BadAddres
         if value.chars().any(char::is_control) {
             return bad("an option's value has a line break or another control character");
         }
+        if !PLUGS.contains(&&*name) && value.contains(char::is_whitespace) {
+            return bad(
+                "only the plug may have blanks: agents make command lines of the other options' values",
+            );
+        }
         if options.insert(name, value).is_some() {
             return bad("an option is given twice");
         }
@@ -91,6 +115,9 @@ fn check_name(name: &str) -> Result<(), BadAddress> {
     }
     if TALK.contains(&name) {
         return bad("debug, verbose and log would write the password somewhere: leave them out");
+    }
+    if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+        return bad(why);
     }
     if name.ends_with("_path") || name == "ssh_options" {
         return bad(

@@ -229,8 +229,11 @@ fn system(path: &str) -> Result<Option<String>, BadAddress> {
 
 const PRIVILEGES: [&str; 4] = ["CALLBACK", "USER", "OPERATOR", "ADMINISTRATOR"];
 const ADMINISTRATOR: &str = "ADMINISTRATOR";
-/// Source: IPMI 2.0 table 22-20; 18 and more are the makers' own.
-const CIPHER_SUITES: std::ops::RangeInclusive<u8> = 0..=17;
+/// Those whose answers carry a keyed hash, so that nobody on the way can make one up. Not so 0 (no
+/// authentication), 1, 6 and 15 (no integrity), and 11 to 14, whose MD5 is not a keyed hash: "off" could be told by
+/// whoever is between us and the BMC. Source: IPMI 2.0 table 22-20; 18 and more are the makers' own.
+const SAFE_SUITES: [u8; 10] = [2, 3, 4, 5, 7, 8, 9, 10, 16, 17];
+const LAST_SUITE: u8 = 17;
 
 /// The path is ignored, and what else follows `?`, as metal3 does.
 fn ipmi(rest: Rest<'_>) -> Result<Address, BadAddress> {
@@ -246,7 +249,12 @@ fn ipmi(rest: Rest<'_>) -> Result<Address, BadAddress> {
     let suite = option("ciphersuite").map(|text| text.parse::<u8>().ok());
     let cipher_suite = match suite {
         None => None,
-        Some(Some(suite)) if CIPHER_SUITES.contains(&suite) => Some(suite),
+        Some(Some(suite)) if SAFE_SUITES.contains(&suite) => Some(suite),
+        Some(Some(suite)) if suite <= LAST_SUITE => {
+            return Err(BadAddress(format!(
+                "ciphersuite {suite} has no integrity: anybody between us and the BMC could say that the host is off; leave it out for 17, then 3"
+            )));
+        }
         Some(_) => {
             return bad("ciphersuite is no number from 0 to 17; leave it out for 17, then 3");
         }

@@ -238,7 +238,7 @@ fn are_read_as<const N: usize>(rows: [(&str, Address); N]) {
 }
 
 /// What is no address, and what has to be said of it.
-const REFUSED: [(&str, &str); 71] = [
+const REFUSED: [(&str, &str); 85] = [
     ("ipmi://root:x@192.0.2.1", "Secret"),
     ("root:x@192.0.2.1", "Secret"),
     ("redfish://192.0.2.1/redfish/v1/Systems/root:x@1", "Secret"),
@@ -270,6 +270,14 @@ const REFUSED: [(&str, &str); 71] = [
     ("ipmi:623", "IP address"),
     ("ipmi://h?privilegelevel=ROOT", "OPERATOR"),
     ("ipmi://h?ciphersuite=18", "17"),
+    ("ipmi://h?ciphersuite=0", "no integrity"),
+    ("ipmi://h?ciphersuite=1", "no integrity"),
+    ("ipmi://h?ciphersuite=6", "no integrity"),
+    ("ipmi://h?ciphersuite=11", "no integrity"),
+    ("ipmi://h?ciphersuite=12", "no integrity"),
+    ("ipmi://h?ciphersuite=13", "no integrity"),
+    ("ipmi://h?ciphersuite=14", "no integrity"),
+    ("ipmi://h?ciphersuite=15", "no integrity"),
     ("ipmi://h?ciphersuite=", "17"),
     ("ipmi://h?ciphersuite=%zz", "percent"),
     ("redfish://h/redfish/v1/Systems/1#2", "%23"),
@@ -310,6 +318,15 @@ const REFUSED: [(&str, &str); 71] = [
     ),
     ("fence+fence_apc://h?ssh_path=%2Ftmp%2Fx", "program"),
     ("fence+fence_apc://h?debug-file=%2Ftmp%2Fx", "password"),
+    ("fence+fence_apc://h?identity-file=x", "command line"),
+    (
+        "fence+fence_virsh://h?plug=vm&identity_file=-oProxyCommand%3Dx",
+        "command line",
+    ),
+    ("fence+fence_virsh://h?plug=vm&missing%5fas=a%20b", "blanks"),
+    ("fence+fence_virsh://h?plug=vm&cmd-prompt=a%09b", "control"),
+    ("fence+fence_ilo://h?notls=1", "turns TLS off"),
+    ("fence+fence_ilo://h?tls1.0=1", "broken"),
     ("fence+fence_apc://h?Plug=1", "lower-case"),
     ("fence+fence_apc://h?pl%0aug=1", "lower-case"),
     ("fence+fence_apc://h?=1", "name"),
@@ -355,6 +372,18 @@ fn a_password_in_an_address_is_refused_and_never_repeated() {
     // What is no option of IPMI's is ignored, and forgotten.
     let address = Address::parse("ipmi://h?password=hunter2").unwrap();
     assert!(!format!("{address} {address:?}").contains(PASSWORD));
+}
+
+#[test]
+fn every_ipmi_cipher_suite_with_integrity_is_taken_and_no_other() {
+    let taken = |suite: &u8| Address::parse(&format!("ipmi://h?ciphersuite={suite}")).is_ok();
+    let suites: Vec<u8> = (0..=u8::MAX).filter(taken).collect();
+    assert_eq!(suites, [2, 3, 4, 5, 7, 8, 9, 10, 16, 17]);
+}
+
+#[test]
+fn a_plug_may_have_blanks_and_no_other_option() {
+    Address::parse("fence+fence_vmware_rest://h?plug=my%20machine").expect("a name with a blank");
 }
 
 /// Pieces of addresses, in any order.

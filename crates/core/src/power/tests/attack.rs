@@ -245,10 +245,10 @@ fn a_new_leaders_proof_is_read_after_every_command_of_unknown_end_can_be_run_no_
     let power = &mut world.seen.host_mut().status.power;
     power.command.as_mut().unwrap().after_unknown = true;
     world.version += 1;
-    // Two polls, of which the first is too early.
-    world.run(59);
+    // One reading is too early, and the next one is alone.
+    world.run(33);
     assert_eq!(world.seen.memory.readings.len(), 2);
     assert_eq!(proved(&world), None);
-    world.run(60);
+    world.run(5);
     assert!(proved(&world).is_some());
 }

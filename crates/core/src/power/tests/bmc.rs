@@ -7,6 +7,8 @@ use crate::power::*;
 pub(crate) enum Takes {
     /// Answered, and run after so many milliseconds.
     Runs(u64),
+    /// Answered by 202 without a task, and run after so many milliseconds.
+    NamesNoTask(u64),
     /// Answered, and never run.
     Ignores,
     /// Refused.
@@ -84,6 +86,10 @@ impl Bmc {
             Takes::Runs(after) => {
                 self.will_run(command, time + after);
                 (time + 5, Ok(Answer::Accepted))
+            }
+            Takes::NamesNoTask(after) => {
+                self.will_run(command, time + after);
+                (time + 5, Ok(Answer::AcceptedWithoutTask))
             }
             Takes::Ignores => (time + 5, Ok(Answer::Accepted)),
             Takes::Fails(class) => (time + 5, Err(Fault::harmless(class, "no"))),

@@ -1,6 +1,7 @@
 //! Which machine a proof is of. Source: specification §4.1, issue 6 "Host identity".
 
 use std::slice::from_ref;
+use std::sync::Arc;
 
 use super::world::*;
 use crate::condition::Status;
@@ -104,27 +105,31 @@ fn hosts_whose_bmcs_tell_one_system_are_proved_off_neither_and_it_is_said() {
 }
 
 #[test]
-fn who_tells_one_system_is_known_until_one_tells_another_or_is_gone() {
-    let (a, b, c) = (
-        HostName::new("hosts", "a"),
-        HostName::new("hosts", "b"),
-        HostName::new("hosts", "c"),
-    );
+fn of_hosts_that_tell_one_system_the_older_is_believed_until_it_tells_another_or_is_gone() {
+    let name = |name: &str| HostName::new("hosts", name);
+    let age = |second| {
+        let mut host = host(&[], true);
+        host.created = jiff::Timestamp::from_second(second).ok();
+        Arc::new(Seniority::of(&host, &OwnerRules::default()))
+    };
+    let (a, b, c) = (name("a"), name("b"), name("c"));
+    let (old, newer, newest) = (age(1), age(2), age(3));
     let mut systems = Systems::default();
-    systems.put(&a, Some(ONE));
-    systems.put(&b, Some(SWAPPED));
-    systems.put(&c, Some("4c4c4544-0047-4b10-8031-b5c04f4e4834"));
-    assert_eq!(systems.with(&a), from_ref(&b));
-    assert_eq!(systems.with(&b), from_ref(&a));
-    assert_eq!(systems.with(&c), []);
-    systems.put(&c, Some(ONE));
-    assert_eq!(systems.with(&a), [b.clone(), c.clone()]);
-    systems.put(&c, None);
+    systems.put(&a, &newer, Some(ONE));
+    systems.put(&b, &old, Some(SWAPPED));
+    systems.put(&c, &newest, Some("4c4c4544-0047-4b10-8031-b5c04f4e4834"));
+    assert_eq!(systems.before(&a), from_ref(&b));
+    assert_eq!(systems.before(&b), [], "it was there first");
+    assert_eq!(systems.before(&c), []);
+    systems.put(&c, &newest, Some(ONE));
+    assert_eq!(systems.before(&c), [a.clone(), b.clone()]);
+    assert_eq!(systems.before(&b), [], "whoever comes after it");
+    systems.put(&c, &newest, None);
     systems.remove(&b);
-    assert_eq!(systems.with(&a), []);
+    assert_eq!(systems.before(&a), []);
     for dummy in ["", "00000000-0000-0000-0000-000000000000"] {
-        systems.put(&a, Some(dummy));
-        systems.put(&b, Some(dummy));
-        assert_eq!(systems.with(&a), [], "{dummy}");
+        systems.put(&a, &newer, Some(dummy));
+        systems.put(&b, &old, Some(dummy));
+        assert_eq!(systems.before(&a), [], "{dummy}");
     }
 }

@@ -94,6 +94,7 @@ pub(crate) fn any_mood(bmc: &mut Bmc, dice: &mut Dice) {
             runs: Some(dice.roll(29_000)),
         },
         6 => Takes::Runs(dice.roll(12_000)),
+        7 => Takes::NamesNoTask(dice.roll(29_000)),
         _ => Takes::Runs(dice.roll(2_000)),
     };
     bmc.default_says = match dice.roll(10) {
@@ -168,7 +169,8 @@ impl Judge {
         }
     }
 
-    /// A power-on only after a confirmed off; a repetition after a crash only on a reading.
+    /// A power-on only after a confirmed off, or of a host that was found off; a repetition after a crash only
+    /// on a reading.
     fn sent(world: &World, index: usize, trace: &Trace) {
         if trace.command == Command::On {
             let last = world.sent[..index].iter().rev();
@@ -179,8 +181,9 @@ impl Judge {
                 .writes
                 .iter()
                 .any(|(_, s)| s.power.off_confirmed_at.is_some());
+            let is_plain = trace.why == reason::FOUND_OFF;
             assert!(
-                before > 0 || confirmed,
+                before > 0 || confirmed || is_plain,
                 "off is confirmed before the first power-on"
             );
         }

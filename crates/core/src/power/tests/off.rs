@@ -115,7 +115,7 @@ fn off_is_confirmed_soon_after_the_confirm_interval() {
 
 #[test]
 fn off_is_confirmed_only_after_our_own_command_was_answered_also_on_a_host_that_is_off() {
-    let mut world = World::new(&[], false, false);
+    let mut world = World::new(&[(KEY, HARD)], false, false);
     world.bmcs[0].default_takes = Takes::Fails(Class::Refused);
     world.run(300);
     assert_eq!(world.status().powered_on, Some(false), "it reads off");
@@ -495,4 +495,44 @@ fn an_answer_that_comes_late_is_an_old_one() {
         .map(|read| read.asked.as_secs())
         .collect();
     assert_eq!(asked, [3, 2]);
+}
+
+#[test]
+fn a_202_that_names_no_task_is_not_sent_again_and_two_readings_after_power_settle_prove_it() {
+    for settle in [1, 30] {
+        let mut world = World::new(&[(KEY, HARD)], true, true);
+        world.config.settle = Duration::from_secs(settle);
+        world.bmcs[0].default_takes = Takes::NamesNoTask(400);
+        world.until_confirmed();
+        assert_eq!(world.kinds(), [Command::Off], "sent once");
+        let answered = world.sent[0].answered.expect("answered");
+        let took = world.time - answered;
+        let least = settle * 1_000 + 5_000;
+        assert!((least..least + 1_500).contains(&took), "{took}");
+    }
+}
+
+#[test]
+fn a_202_that_names_no_task_and_does_nothing_is_sent_again_after_power_settle() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.bmcs[0].takes = vec![Takes::NamesNoTask(600_000)];
+    world.until("sent again", |world| world.sent.len() == 2);
+    assert!(world.sent[1].sent - world.sent[0].sent >= 30_000);
+    world.until_confirmed();
+    assert_eq!(world.kinds(), [Command::Off; 2]);
+}
+
+#[test]
+fn a_202_that_names_no_task_holds_the_next_leaders_proof_up_as_well() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.bmcs[0].default_takes = Takes::NamesNoTask(400);
+    world.until("written down", |world| {
+        let command = world.power().command.as_ref();
+        command.is_some_and(|command| matches!(command.end, End::Answered { .. }))
+    });
+    world.crash(1_000);
+    let begun = world.down_until;
+    world.until_confirmed();
+    assert!(world.time - begun >= 35_000, "settle, then two readings");
+    assert_eq!(world.kinds(), [Command::Off]);
 }

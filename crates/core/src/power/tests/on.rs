@@ -94,42 +94,132 @@ fn a_power_on_of_unknown_end_is_not_sent_again_while_it_may_be_run() {
 }
 
 #[test]
-fn found_off_it_is_proved_off_softly_and_then_powered_on() {
+fn a_host_found_off_that_nobody_asked_to_be_off_is_powered_on_without_an_off_before_it() {
     let mut world = World::new(&[], true, true);
     world.run(120);
     world.set_power(false);
+    let off = world.time;
     world.until("on", World::is_on);
+    assert!(world.time - off >= 30_000, "two readings powerSettle apart");
     world.until_on();
-    assert_eq!(world.kinds(), [Command::SoftOff, Command::On]);
+    assert_eq!(world.kinds(), [Command::On]);
     assert!(world.said(reason::FOUND_OFF));
-}
-
-#[test]
-fn found_off_behind_what_knows_no_soft_power_off_it_is_proved_off_and_powered_on() {
-    let mut world = World::new(&[], true, false);
-    world.bmcs[0].takes = vec![Takes::Fails(Class::Unsupported)];
-    world.until_on();
     assert_eq!(
-        world.kinds(),
-        [Command::SoftOff, Command::Off, Command::On],
-        "each once"
+        world.status().last_powered_on,
+        None,
+        "off was not proved: it is no reboot"
     );
+    assert_eq!(world.power().history[0].what, Command::On);
 }
 
 #[test]
-fn a_bmc_that_says_off_for_a_while_does_not_cost_a_running_host_its_power() {
-    let mut world = World::new(&[], true, true);
-    world.run(120);
+fn a_host_found_off_whose_bmc_knows_no_soft_power_off_is_powered_on_as_well() {
+    let mut world = World::new(&[], true, false);
+    let about = About {
+        commands: vec![Command::On, Command::Off],
+        ..About::default()
+    };
+    let now = world.mono();
+    world.seen.memory.checked(0, Ok(about), now);
+    world.until_on();
+    assert_eq!(world.kinds(), [Command::On]);
+}
+
+#[test]
+fn a_bmc_that_says_off_of_a_running_host_never_costs_it_its_power() {
+    for seconds in [10, 40, 60, 120, 600] {
+        for shuts_down in [None, Some(5_000)] {
+            let mut world = World::new(&[], true, true);
+            world.bmcs[0].shuts_down = shuts_down;
+            world.run(120);
+            world.bmcs[0].default_says = Says::Lie(Reading::Off);
+            world.run(seconds);
+            world.bmcs[0].default_says = Says::Truth;
+            world.run(600);
+            let offs = world.kinds().into_iter().filter(|kind| kind.is_off());
+            assert_eq!(offs.count(), 0, "an off on a reading alone: {seconds} s");
+            assert_eq!(world.transitions, [], "{seconds} s");
+            assert_eq!(world.power().command, None, "{seconds} s");
+        }
+    }
+}
+
+#[test]
+fn a_power_off_that_is_not_wanted_any_more_is_not_sent_to_prove_what_a_bmc_says() {
+    // Asked for and taken back: the first try failed, the second was never sent, and the BMC says off.
+    let mut world = World::new(&[], false, true);
+    world.bmcs[0].takes = vec![Takes::Fails(Class::Refused)];
+    world.until("sent", |world| !world.sent.is_empty());
     world.bmcs[0].default_says = Says::Lie(Reading::Off);
-    world.run(60);
+    world.seen.host_mut().online = true;
+    world.run(300);
+    assert_eq!(world.kinds()[..2], [Command::SoftOff, Command::On]);
     world.bmcs[0].default_says = Says::Truth;
-    world.run(600);
-    let cuts = world
-        .kinds()
-        .iter()
-        .filter(|kind| **kind == Command::Off)
-        .count();
-    assert_eq!(cuts, 0, "never hard");
+    world.until_on();
+    assert!(!world.kinds()[1..].iter().any(|kind| kind.is_off()));
+    assert_eq!(world.transitions, []);
+}
+
+#[test]
+fn an_outlet_whose_power_off_is_not_wanted_any_more_gives_its_power_back() {
+    let mut world = World::new(&[], false, true);
+    world.add_level();
+    world.bmcs[0].default_takes = Takes::Ignores;
+    world.bmcs[0].shuts_down = None;
+    world.bmcs[1].default_takes = Takes::Silent {
+        after: 2_000,
+        runs: Some(100),
+    };
+    world.until("the outlet is off", |world| !world.bmcs[1].gives);
+    world.seen.host_mut().online = true;
+    world.bmcs[1].default_takes = Takes::Runs(100);
+    world.until("the outlet is on", |world| world.bmcs[1].gives);
+    world.until_on();
+    let last = world.sent.last().expect("sent");
+    assert_eq!((last.command, last.level), (Command::On, 1));
+}
+
+#[test]
+fn a_host_that_reads_as_it_is_wanted_gets_no_command() {
+    for (online, is_on) in [(false, false), (true, true)] {
+        let mut world = World::new(&[], online, is_on);
+        world.run(300);
+        world.crash(12_000);
+        world.run(300);
+        assert_eq!(world.kinds(), [], "online: {online}");
+        assert_eq!(world.status().powered_on, Some(is_on));
+        assert_eq!(world.because(), reason::AS_WANTED);
+        let condition = world.condition("PowerAsWanted");
+        assert_eq!(condition.status, crate::condition::Status::True);
+    }
+}
+
+#[test]
+fn a_host_that_is_to_be_off_and_cannot_be_read_gets_no_command_until_it_can() {
+    let mut world = World::new(&[], false, true);
+    world.bmcs[0].default_says = Says::Fails(Class::TimedOut);
+    world.run(300);
+    assert_eq!(world.kinds(), []);
+    assert_eq!(world.because(), reason::POWER_UNKNOWN);
+    world.bmcs[0].default_says = Says::Truth;
+    world.until_confirmed();
+    assert_eq!(world.kinds(), [Command::SoftOff]);
+}
+
+#[test]
+fn what_is_sent_to_a_host_that_is_to_be_off_ends_when_it_reads_off() {
+    // A power-on of unknown end was under way, and did not take.
+    let mut world = World::new(&[], true, false);
+    world.bmcs[0].default_takes = Takes::Silent {
+        after: 2_000,
+        runs: None,
+    };
+    world.until("on sent", |world| !world.sent.is_empty());
+    world.seen.host_mut().online = false;
+    world.run(120);
+    assert_eq!(world.kinds(), [Command::On]);
+    assert_eq!(world.because(), reason::AS_WANTED);
+    assert_eq!(world.power().command, None);
 }
 
 #[test]

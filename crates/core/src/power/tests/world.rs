@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 pub(crate) use super::bmc::{Bmc, Says, Takes};
 use crate::Now;
+use crate::name::NodeName;
 use crate::power::*;
 
 pub(crate) const BASE: &str = REBOOT;
@@ -31,6 +32,7 @@ pub(crate) struct Trace {
     pub(crate) id: String,
     pub(crate) command: Command,
     pub(crate) level: usize,
+    pub(crate) why: String,
     pub(crate) sent: u64,
     pub(crate) process: u32,
     pub(crate) answered: Option<u64>,
@@ -62,6 +64,12 @@ pub(crate) struct World {
     pub(crate) steps: u32,
     pub(crate) dies_at: Option<u32>,
     pub(crate) checks_are_good: bool,
+    /// When the kubelet of its Node last renewed its Lease; `None`: it carries no Node.
+    pub(crate) node: Option<u64>,
+    /// How often it does, while it lives: in milliseconds. A machine that is off does not.
+    pub(crate) renews: Option<u64>,
+    /// How often its Lease was read.
+    pub(crate) life_looks: u32,
     pub(crate) about: About,
     /// The further levels are another machine's.
     pub(crate) is_wrong_outlet: bool,
@@ -91,6 +99,7 @@ pub(crate) fn host(annotations: &[(&str, &str)], online: bool) -> Host {
         online,
         externally_provisioned: None,
         disable_power_off: false,
+        created: None,
         consumer: None,
         levels: vec![Level {
             devices: vec![device],
@@ -130,6 +139,9 @@ impl World {
             steps: 0,
             dies_at: None,
             checks_are_good: true,
+            node: None,
+            renews: None,
+            life_looks: 0,
             about: About::default(),
             is_wrong_outlet: false,
             begun: 0,
@@ -247,6 +259,7 @@ impl World {
     pub(crate) fn tick(&mut self) {
         self.time += TICK;
         self.run_commands();
+        self.renew();
         if self.time < self.down_until {
             return;
         }
@@ -266,6 +279,36 @@ impl World {
             }
         }
         self.decided_on = (self.version, self.seen.host.online);
+    }
+
+    /// The machine carries a Node whose kubelet renews its Lease so often.
+    pub(crate) fn carries_node(&mut self, renews: u64) {
+        self.node = Some(self.time);
+        self.renews = Some(renews);
+    }
+
+    fn renew(&mut self) {
+        let (Some(last), Some(every)) = (self.node, self.renews) else {
+            return;
+        };
+        if self.is_on() && self.time >= last + every {
+            self.node = Some(self.time);
+        }
+    }
+
+    fn signs_of_life(&self) -> SignsOfLife {
+        let renewed = |at: u64| {
+            let at = i64::try_from(at).unwrap();
+            let lease = NodeLease {
+                renewed: Timestamp::from_millisecond(at).ok(),
+                lasts: Some(Duration::from_secs(40)),
+            };
+            (NodeName::new("n1").unwrap(), lease)
+        };
+        SignsOfLife {
+            leases: self.node.map(renewed).into_iter().collect(),
+            unread: None,
+        }
     }
 
     fn deliver(&mut self) {
@@ -357,6 +400,12 @@ impl World {
 
     fn look(&mut self, look: &Look) {
         match look {
+            Look::SignsOfLife => {
+                self.life_looks += 1;
+                let (now, signs) = (self.mono(), self.signs_of_life());
+                self.seen.memory.signs_of_life(now, signs);
+                self.is_poked = true;
+            }
             Look::Check { level } => {
                 let now = self.mono();
                 let good = Ok(self.about.clone());
@@ -450,6 +499,7 @@ impl World {
             id: intention.id.clone(),
             command: intention.command,
             level: intention.level,
+            why: intention.why.clone(),
             sent: self.time,
             process: self.process,
             answered: None,

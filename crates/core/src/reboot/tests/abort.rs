@@ -3,6 +3,7 @@
 use super::super::*;
 use super::kit::*;
 use crate::lock::LeaseSeen;
+use crate::policy::MinInterval;
 
 fn stopped(phase: Phase) -> Seen {
     let mut seen = seen(phase);
@@ -119,6 +120,8 @@ fn the_reboot_before_it_is_remembered_so_that_the_next_keeps_its_distance() {
     for last in [once, twice] {
         assert_eq!(last.outcome, Outcome::Aborted);
         assert_eq!(last.last_rebooted(), Some(before.finished));
+        let interval = MinInterval::of(Some(&last));
+        assert_eq!(interval, MinInterval::of(Some(&before)));
     }
 }
 
@@ -156,6 +159,30 @@ fn a_bid_that_may_still_land_is_settled_first() {
     seen.lock.unsettled = Some("dogwatch-default-0".into());
     let decision = decide(&seen, &config(), now(5));
     assert!(matches!(decision.actions.as_slice(), [Action::Bid { .. }]));
+}
+
+#[test]
+fn a_request_for_later_outlives_the_reboot_that_is_stopped_and_one_that_is_due_does_not() {
+    let table = [(None, true), (Some(wall(5)), true), (Some(wall(6)), false)];
+    for phase in PHASES {
+        for (not_before, removed) in table {
+            let mut seen = stopped(phase);
+            set_record(&mut seen, |record| record.cordoned_by_us = false);
+            seen.lock.leases = Some(vec![free(0)]);
+            set(&mut seen, |node| {
+                node.request = Parsed::Is(Request {
+                    reason: "firmware".into(),
+                    requester: "somebody else".into(),
+                    not_before,
+                });
+                node.request_fingerprint = Some(print("r"));
+            });
+            let decision = decide(&seen, &config(), now(5));
+            assert!(patch(&decision).remove_abort, "{phase:?}");
+            let remove = patch(&decision).remove_request;
+            assert_eq!(remove, removed, "{phase:?} {not_before:?}");
+        }
+    }
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn no_jump_of_the_clock_makes_a_pause_shorter_or_longer() {
 }
 
 #[test]
-fn what_passed_before_this_run_counts_as_well() {
+fn who_takes_a_reboot_over_waits_the_whole_timeout_by_its_own_clock_before_the_next_attempt() {
     let mut seen = seen(Phase::Rebooting);
     seen.run.adopted_attempt = Some(1);
     // Started at wall-clock second 1000 of the record's life.
@@ -92,7 +92,11 @@ fn what_passed_before_this_run_counts_as_well() {
     };
     seen.run.saw(Some(&record(Phase::Rebooting)), begun);
     let wake = decide(&seen, &config(), begun).wake.unwrap();
-    assert_eq!(wake.at.as_secs(), 803);
+    assert_eq!(
+        wake.at.as_secs(),
+        3 + 1800,
+        "whatever the clocks did meanwhile"
+    );
 }
 
 #[test]
@@ -112,9 +116,9 @@ fn no_jump_of_the_clock_runs_the_command_again_while_the_run_before_may_still_st
     let waits = decide(&seen, &config(), set_ahead(14, 1_000_000));
     assert_eq!(
         (waits.actions, waits.wake.unwrap().at.as_secs()),
-        (vec![], 15)
+        (vec![], 1801)
     );
-    let again = decide(&seen, &config(), set_ahead(15, 1_000_000));
+    let again = decide(&seen, &config(), set_ahead(1801, 1_000_000));
     assert_eq!(written(&again).attempts, 2);
 }
 

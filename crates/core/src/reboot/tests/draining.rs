@@ -275,12 +275,47 @@ fn volumes_of_drained_pods_must_go_for_two_minutes_then_it_goes_on_and_says_so()
     );
     let on = decide(&seen, &config(), now(120));
     assert_eq!(written(&on).phase, Phase::Rebooting);
-    assert!(written(&on).message.contains("csi-1"));
+    let expected = "drained; volumes still attached after 2m, going on: csi-1";
+    assert_eq!(written(&on).message, expected);
+    assert!(has_event(&on, reason::DETACHING));
+    let mut short = config();
+    short.volume_detach_timeout = std::time::Duration::from_secs(10);
+    let on = decide(&seen, &short, now(10));
+    assert_eq!(written(&on).phase, Phase::Rebooting, "as configured");
     seen.attachments = Some(Vec::new());
     assert_eq!(
         written(&decide(&seen, &config(), now(6))).phase,
         Phase::Rebooting
     );
+}
+
+#[test]
+fn a_controller_that_puts_its_pod_back_for_ever_is_named_with_how_often_it_did() {
+    let back = crate::drain::Tolerated {
+        pod: crate::drain::PodRef {
+            namespace: "a".into(),
+            name: "p-3".into(),
+            uid: "u3".into(),
+        },
+        kind: "ReplicaSet".into(),
+        controller: "p".into(),
+        replaced: 3,
+    };
+    let words = "ReplicaSet a/p put a pod back on the cordoned node 3 times: a/p-3 stays";
+    let mut drain = one_pod_left();
+    drain.progress.tolerated = vec![back.clone()];
+    let under_way = decide(&with(drain), &config(), now(10));
+    let message = &under_way.because.message;
+    assert!(message.contains(words), "{message}");
+    assert!(has_event(&under_way, reason::PODS_COME_BACK));
+
+    let mut drain = drained();
+    drain.progress.tolerated = vec![back];
+    let on = decide(&with(drain), &config(), now(10));
+    assert_eq!(written(&on).phase, Phase::Rebooting);
+    let message = &written(&on).message;
+    assert!(message.contains(words), "{message}");
+    assert!(has_event(&on, reason::PODS_COME_BACK));
 }
 
 #[test]
@@ -334,6 +369,7 @@ fn a_budget_that_blocks_for_ten_seconds_is_an_event_and_named_with_its_numbers()
     drain.progress.blocked = vec![crate::drain::Blocked {
         pod: drain.progress.waiting[0].clone(),
         message: "would violate it".into(),
+        refused: None,
         budgets: vec![numbers],
         since: std::time::Duration::from_secs(5),
     }];
@@ -352,6 +388,32 @@ fn a_budget_that_blocks_for_ten_seconds_is_an_event_and_named_with_its_numbers()
 }
 
 #[test]
+fn a_webhook_that_refuses_an_eviction_is_named_in_condition_and_event_and_ends_nothing() {
+    let mut drain = one_pod_left();
+    let said = "rolled by its operator".to_owned();
+    let refused = crate::drain::Refusal {
+        by: crate::drain::Refuser::Webhook("w.example".into()),
+        said,
+    };
+    drain.progress.blocked = vec![crate::drain::Blocked {
+        pod: drain.progress.waiting[0].clone(),
+        message: "admission webhook \"w.example\" denied the request: wait".into(),
+        refused: Some(refused),
+        budgets: Vec::new(),
+        since: std::time::Duration::from_secs(5),
+    }];
+    let decision = decide(&with(drain.clone()), &config(), now(15));
+    assert_eq!(decision.because.reason, reason::DRAIN_BLOCKED);
+    let message = &decision.because.message;
+    let expected = "a/p is held up by admission webhook w.example: rolled by its operator";
+    assert!(message.ends_with(expected), "{message}");
+    assert!(has_event(&decision, reason::DRAIN_BLOCKED));
+    // At the deadline as with a budget.
+    let late = decide(&with(drain), &config(), now(3600));
+    assert_eq!(late.because.reason, reason::DRAIN_TIMED_OUT);
+}
+
+#[test]
 fn however_many_pods_are_held_up_few_events_stand_at_a_time() {
     let blocked = |n: usize, budget: &str| crate::drain::Blocked {
         pod: crate::drain::PodRef {
@@ -360,6 +422,7 @@ fn however_many_pods_are_held_up_few_events_stand_at_a_time() {
             uid: format!("u{n}"),
         },
         message: format!("{budget} would be violated"),
+        refused: None,
         budgets: Vec::new(),
         since: std::time::Duration::from_secs(1 + u64::try_from(200 - n).unwrap()),
     };

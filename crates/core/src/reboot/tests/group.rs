@@ -91,6 +91,10 @@ fn the_group_is_read_from_the_leases_name() {
         ("dogwatch-remedy-0", None),
         ("dogwatch-default-", None),
         ("other-default-0", None),
+        ("dogwatch-default-00", None),
+        ("dogwatch-default-01", None),
+        ("dogwatch-default-1000", None),
+        ("dogwatch-default-999", Some("default")),
     ];
     for (name, group) in table {
         let group = group.map(|group| GroupName::new(group).unwrap());

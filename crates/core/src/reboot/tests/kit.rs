@@ -77,7 +77,9 @@ pub(super) fn run_seen(name: &str, run_id: RunId) -> RunSeen {
         swept: true,
         refused: false,
         leave_since: None,
+        held_back: HeldBack::default(),
         waiting_since: None,
+        may_not_break: false,
         unanswered: None,
     }
 }

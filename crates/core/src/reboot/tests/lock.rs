@@ -6,7 +6,7 @@ use super::super::*;
 use super::kit::*;
 use crate::Now;
 use crate::limit::Limit;
-use crate::lock::{Count, HolderNode, LeaseSeen};
+use crate::lock::{self, Count, HolderNode, LeaseSeen};
 
 #[test]
 fn a_newcomer_that_finds_the_lease_free_bids_at_once_with_its_uid_and_version() {
@@ -64,13 +64,44 @@ fn a_lease_without_anybody_behind_it_is_broken_on_two_fresh_reads_only() {
         seen.lock.holder = Some(HolderSeen {
             lease: "dogwatch-default-0".into(),
             resource_version: version.into(),
-            reads: reads.clone(),
+            reads: lock::HolderReads {
+                nodes: reads.clone(),
+                apart: lock::BETWEEN_HOLDER_READS,
+            },
             taken: Duration::ZERO,
         });
         let decision = decide(&seen, &config(), now(5));
         let breaks = matches!(decision.actions.as_slice(), [Action::Break { .. }]);
         assert_eq!(breaks, broken, "{reads:?} at {version}");
     }
+}
+
+#[test]
+fn who_was_refused_a_break_leaves_it_to_the_controller_and_bids_as_soon_as_the_lock_is_free() {
+    let mut seen = waiting(vec![held(0, "n2", &["coordinator/x"])]);
+    seen.run.waiting_since = Some(Duration::ZERO);
+    seen.run.may_not_break = true;
+    seen.lock.holder = Some(HolderSeen {
+        lease: "dogwatch-default-0".into(),
+        resource_version: "1".into(),
+        reads: lock::HolderReads {
+            nodes: [HolderNode::Gone, HolderNode::Gone],
+            apart: lock::BETWEEN_HOLDER_READS,
+        },
+        taken: Duration::ZERO,
+    });
+    let hours = Now {
+        mono: Duration::from_hours(9),
+        ..now(5)
+    };
+    let decision = decide(&seen, &config(), hours);
+    assert!(decision.actions.is_empty(), "{decision:?}");
+    let holder = |look: &Look| matches!(look, Look::Holder { .. });
+    assert!(!decision.looks.iter().any(holder), "{decision:?}");
+    seen.lock.leases = Some(vec![free(0)]);
+    let decision = decide(&seen, &config(), hours);
+    let bids = matches!(decision.actions.as_slice(), [Action::Bid { .. }]);
+    assert!(bids, "{decision:?}");
 }
 
 #[test]
@@ -323,7 +354,10 @@ fn a_deleted_node_that_holds_a_slot_beside_the_one_given_back_is_looked_at_in_th
     seen.lock.holder = Some(HolderSeen {
         lease: "dogwatch-default-1".into(),
         resource_version: "1".into(),
-        reads: [HolderNode::Gone, HolderNode::Gone],
+        reads: lock::HolderReads {
+            nodes: [HolderNode::Gone, HolderNode::Gone],
+            apart: lock::BETWEEN_HOLDER_READS,
+        },
         taken: Duration::from_secs(5),
     });
     let decision = decide(&seen, &config(), now(6));

@@ -206,3 +206,24 @@ fn a_cordon_that_somebody_undid_is_not_ours_any_more_at_once() {
     assert!(!written(&decision).cordoned_by_us);
     assert_eq!(patch(&decision).unschedulable, None);
 }
+
+#[test]
+fn a_name_in_the_record_that_is_no_budgets_is_never_looked_at_and_that_is_said() {
+    let mut seen = at_gates(None);
+    let mut named: Vec<String> = ["a/pdb", "shop/?x", "../secrets", "a/b/c", "a/", "/", "A/b"]
+        .map(str::to_owned)
+        .to_vec();
+    named.extend((0..600).map(|n| format!("a/pdb-{n}")));
+    set_record(&mut seen, |record| record.budgets = named);
+    let decision = decide(&seen, &config(), now(40));
+    let looked_at = decision.looks.iter().find_map(|look| {
+        let Look::Gates { budgets, .. } = look else {
+            return None;
+        };
+        Some(budgets)
+    });
+    let looked_at = looked_at.expect("the gates are looked at");
+    assert_eq!((looked_at.len(), looked_at[0].as_str()), (500, "a/pdb"));
+    assert!(looked_at[1..].iter().all(|name| name.starts_with("a/pdb-")));
+    assert!(has_event(&decision, reason::BUDGETS_IGNORED));
+}

@@ -68,3 +68,31 @@ fn the_time_begins_when_the_attempt_was_first_seen_and_anew_with_each_attempt() 
     watched.saw([&other], now(90));
     assert_eq!(until(&watched, &other), Some(90));
 }
+
+#[test]
+fn a_reboot_that_was_under_way_before_this_process_looked_counts_from_the_nodes_record() {
+    let (flags, none) = (config(), Policies::Known(Vec::new()));
+    let mut node = node(Phase::Rebooting, 1);
+    let began = |at: u32, looked: u32, node: &mut NodeSeen| {
+        let Parsed::Is(record) = &mut node.record else {
+            panic!("it has a record");
+        };
+        record.since = wall(at);
+        let mut watched = RebootsWatched::default();
+        // A process that has just begun: its clock has not run for as long.
+        let young = crate::Now {
+            mono: seconds(3),
+            ..now(looked)
+        };
+        watched.saw([&*node], young);
+        watched.until(node, &none, &flags)
+    };
+    let long = flags.reboot_timeout;
+    assert_eq!(
+        began(0, 1_200, &mut node),
+        Some(seconds(3) + long - seconds(1_200))
+    );
+    assert_eq!(began(0, 7_200, &mut node), Some(seconds(0)), "it is over");
+    let ahead = began(5_000, 1_200, &mut node);
+    assert_eq!(ahead, Some(seconds(3) + long), "a clock that is ahead");
+}

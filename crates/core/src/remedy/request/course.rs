@@ -266,7 +266,10 @@ impl Flow<'_> {
         self.end = Some(step);
         let (reason, text) = match step {
             Step::NodeReady => (reason::REMEDIATED, "the Node is Ready with a new boot"),
-            Step::Withdrawn => (reason::WITHDRAWN, "it was called off"),
+            Step::Withdrawn => (
+                reason::NODE_HEALTHY,
+                "the Node was well before anything was switched: nothing is done for this request any more",
+            ),
             Step::Failed
             | Step::Requested
             | Step::KeyAdded
@@ -285,7 +288,7 @@ impl Flow<'_> {
     }
 
     /// It ends so, unless it ended before.
-    fn ends(&mut self, step: Step) {
+    pub(super) fn ends(&mut self, step: Step) {
         self.end = Some(ended_with(&self.status).unwrap_or(step));
         if self.status.ended_at.is_none() {
             self.status.ended_at = Some(self.wall());

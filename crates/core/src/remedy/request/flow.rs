@@ -6,11 +6,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::super::action::Action;
-use super::super::case::{Case, Decision, Kept};
+use super::super::case::{Case, Decision};
 use super::super::context::Context;
 use super::super::decide::unless_host_is_written;
 use super::super::record::{Record, Step};
-use super::super::{after, reason, restore};
+use super::super::{after, legacy, reason, restore};
 use super::{Attempt, PowerRequest, RequestStatus, Strategy, StrategyType, report};
 use crate::decision::because;
 use crate::reboot::NodeSeen;
@@ -77,6 +77,9 @@ impl Flow<'_> {
                 "a finalizer of ours is put on the request, so that nothing of it is left behind";
             return because(reason::TAKEN_UP, text).act(Action::AddFinalizer { request });
         }
+        if let Some(decision) = self.well_at_first_sight() {
+            return decision;
+        }
         self.take_up();
         self.observe();
         if self.is_back() {
@@ -114,13 +117,10 @@ impl Flow<'_> {
 
     /// What the host keeps for the Node, its record, the mark and the Lease.
     fn clear_away(&self, decision: Decision) -> Decision {
+        let decision = unless_host_is_written(&self.ctx, decision, legacy::steps);
         let mut decision = unless_host_is_written(&self.ctx, decision, restore::steps);
-        let comes_back = |kept: &Kept| {
-            let node = kept.node.as_ref();
-            node.is_some_and(|node| node.uid != kept.backup.uid)
-        };
         // What was kept comes back on the Node before the Node is let go.
-        let is_restoring = self.case.kept.as_ref().is_some_and(comes_back);
+        let is_restoring = restore::is_due(&self.ctx);
         let is_open = self.ctx.open_record().is_some() && !self.case.is_keyed() && !is_restoring;
         if let (Some(end), true, Ok(host)) = (self.end, is_open, &self.case.host) {
             decision = unless_host_is_written(&self.ctx, decision, |_, decision| {

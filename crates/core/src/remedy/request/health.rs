@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::super::action::Look;
+use super::super::beat::Beats;
 use super::super::case::Decision;
 use super::super::reason;
 use super::super::record::Step;
 use super::super::seen::Fresh;
 use super::flow::Flow;
-use crate::decision::because;
+use crate::decision::{Severity, because};
+use crate::name::NodeName;
 use crate::reboot::NodeSeen;
 
 /// By how much the kubelet's clock may be behind the API server's.
@@ -24,6 +27,13 @@ const SKEW: SignedDuration = SignedDuration::from_mins(1);
 /// How long fresh reads that found a Node healthy hold, as long as the watch says Ready too.
 const HOLDS: Duration = Duration::from_mins(1);
 
+/// How often a Node's sign of life is read until it is seen to move: a kubelet gives one each 10 s.
+const BEAT_EVERY: Duration = Duration::from_secs(5);
+
+/// For how long a Node that is well again may fail once more and be fenced for this request: a kubelet that is
+/// restarted says Ready for a moment. Then the request has ended.
+const WELL_FOR_GOOD: Duration = Duration::from_mins(5);
+
 /// What is known of the Node's health.
 enum Health {
     /// It is Ready, and gave a sign of life later than the request; until when that holds, if it does not go
@@ -36,8 +46,69 @@ enum Health {
 }
 
 impl Flow<'_> {
-    /// Before the first power-off: a Node that is Ready again needs none. It is no end: should it fail again
-    /// while the request stands, it is served.
+    /// A request that finds its Node well when it is first seen has ended: one that was made in advance would
+    /// cut the power when the Node fails for a moment, long afterwards. Only a sign of life that is seen to move
+    /// shows it: clocks differ, and the Ready of a dead kubelet stands for a while.
+    pub(super) fn well_at_first_sight(&mut self) -> Option<Decision> {
+        let node = self.case.node.as_ref().filter(|node| node.ready)?;
+        if self.status.started_at.is_some() || self.case.is_keyed() {
+            return None;
+        }
+        match self.health() {
+            Health::Unwell => None,
+            Health::Unread => Some(self.read()),
+            Health::Well(_) if self.is_seen_alive(&node.uid) => {
+                self.take_up();
+                Some(self.ends_well())
+            }
+            Health::Well(_) => Some(self.watch_beat(node.name.clone())),
+        }
+    }
+
+    /// Its sign of life was seen to move since the request was first seen.
+    fn is_seen_alive(&self, uid: &String) -> bool {
+        let beats = self.ctx.known.beats.as_ref();
+        let beats = beats.filter(|beats| beats.newest().node_uid.as_ref() == Some(uid));
+        beats.is_some_and(|beats| beats.moved().is_some())
+    }
+
+    fn watch_beat(&self, node: NodeName) -> Decision {
+        let text = "the Node is Ready: waits for its next sign of life";
+        let decision = because(reason::TAKEN_UP, text);
+        let asked = self.ctx.known.beats.as_ref().map(Beats::asked);
+        let due = asked.map_or(Duration::ZERO, |asked| asked + BEAT_EVERY);
+        if self.ctx.now.mono < due {
+            return decision.wake(due, "the Node's next sign of life");
+        }
+        let newer_than = asked.map_or(Duration::ZERO, |asked| asked + Duration::from_nanos(1));
+        decision.look(Look::Beat { node, newer_than })
+    }
+
+    fn read(&self) -> Decision {
+        let is_held = self
+            .ctx
+            .known
+            .since
+            .is_some_and(|(reason, _)| reason == reason::NODE_HEALTHY);
+        let reason = if is_held {
+            reason::NODE_HEALTHY
+        } else {
+            reason::TAKEN_UP
+        };
+        let text = "the Node is Ready: its signs of life are read";
+        because(reason, text).look(self.ctx.look_fresh())
+    }
+
+    /// The request is answered, and never served later.
+    fn ends_well(&mut self) -> Decision {
+        self.ends(Step::Withdrawn);
+        let text = "the Node is Ready and gives signs of life: nothing is done; a health check that finds it \
+                    failed later makes another request";
+        because(reason::NODE_HEALTHY, text).say(Severity::Normal)
+    }
+
+    /// Before the first power-off: a Node that is Ready again needs none. Should it fail again soon, it is
+    /// served.
     pub(super) fn well(&mut self) -> Option<Decision> {
         let was_off = self
             .status
@@ -49,15 +120,17 @@ impl Flow<'_> {
         }
         match self.health() {
             Health::Unwell => None,
-            Health::Unread => {
-                let text = "the Node is Ready: its signs of life are read";
-                Some(because(reason::TAKEN_UP, text).look(self.ctx.look_fresh()))
-            }
+            Health::Unread => Some(self.read()),
             Health::Well(until) => {
+                let for_good = self.ctx.stood(reason::NODE_HEALTHY) + WELL_FOR_GOOD;
+                if self.ctx.now.mono >= for_good {
+                    return Some(self.ends_well());
+                }
                 self.end = Some(Step::Withdrawn);
                 let text = "the Node is Ready, with a sign of life later than the request: nothing is done, \
-                            unless it fails again";
+                            unless it fails again within 5 minutes";
                 let decision = because(reason::NODE_HEALTHY, text);
+                let decision = decision.wake(for_good, "a Node that stays well");
                 Some(match until {
                     Some(until) => decision.wake(until, "the Node's next sign of life"),
                     None => decision,

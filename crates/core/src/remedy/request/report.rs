@@ -74,7 +74,8 @@ fn outcome(
     };
     match ended_with(status)? {
         Step::NodeReady => Some((Status::True, reason::REMEDIATED)),
-        Step::Withdrawn if !request.timed_out => None,
+        Step::Withdrawn if request.deleting => None,
+        Step::Withdrawn if !request.timed_out => Some((Status::False, reason::NODE_HEALTHY)),
         Step::Withdrawn | Step::Failed => Some((Status::False, failed)),
         Step::Requested
         | Step::KeyAdded

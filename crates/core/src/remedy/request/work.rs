@@ -133,7 +133,7 @@ impl Flow<'_> {
                 ..attempt
             });
         }
-        let (fresh, host) = match prepare::prepare(&self.ctx, host) {
+        let (fresh, host) = match prepare::prepare(&self.ctx, host, self.strategy.kind) {
             Ok(ready) => ready,
             Err(decision) => return decision,
         };

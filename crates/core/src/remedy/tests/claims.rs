@@ -32,6 +32,31 @@ fn a_machine_has_no_node_released_that_another_host_carries() {
 }
 
 #[test]
+fn a_newer_host_that_names_a_machines_node_holds_nothing_up_where_the_node_knows_its_host() {
+    let made = |host: Host, second| Host {
+        created: jiff::Timestamp::from_second(second).ok(),
+        ..host
+    };
+    for (provider_id, of_claim, is_refused) in [
+        (Some("metal3://machines/h-a/m"), 2, false),
+        (Some("baremetalhost:///machines/h-a/uid-h-a"), 2, false),
+        (Some("metal3://machines/h-a/m"), 0, true),
+        (Some("metal3://machines/h-b/m"), 2, true),
+        (None, 2, true),
+    ] {
+        let claims = made(carrying(host("b"), "n-a"), of_claim);
+        let node = NodeSeen {
+            provider_id: provider_id.map(str::to_owned),
+            ..node("a")
+        };
+        let world = world([marked("a")], [made(host("a"), 1), claims], [node]);
+        let says = trouble(&world, "machine/machines/a");
+        let wanted = is_refused.then_some(reason::BAD_HOST_LINK);
+        assert_eq!(says, wanted, "{provider_id:?} {of_claim}");
+    }
+}
+
+#[test]
 fn a_machine_whose_host_says_that_it_carries_another_node_has_none_released() {
     let contradicts = carrying(host("a"), "n-b");
     let held = world([marked("a")], [contradicts], [node("a"), node("b")]);
@@ -47,11 +72,9 @@ fn deleted(owner: &KeyOwner, nodes: Vec<NodeSeen>) -> World {
     let mut old = node("a");
     old.labels.insert(ROLE.into(), String::new());
     let backup = Backup::of(&old, BTreeMap::new(), Vec::new());
-    let mut host = carrying(keyed(host("a"), owner), "n-a");
-    let text = serde_json::to_string(&backup).unwrap();
-    host.annotations
-        .insert("dogwatch.dev/node-backup".into(), text);
-    world([], [host], nodes)
+    let host = carrying(keyed(host("a"), owner), "n-a");
+    let kept = stored(&host, backup);
+    keeping(world([], [host], nodes), kept)
 }
 
 #[test]

@@ -25,15 +25,11 @@ pub(super) const S: Duration = Duration::from_secs(1);
 
 pub(super) fn ready() -> Ready {
     let owner = KeyOwner::Machine("uid-a".into());
-    let mut host = begun(host("a"), &owner);
+    let host = begun(host("a"), &owner);
     let node = NodeSeen {
         fenced: true,
         ..node("a")
     };
-    let backup = Backup::of(&node, BTreeMap::new(), Vec::new());
-    let text = serde_json::to_string(&backup).unwrap();
-    host.annotations
-        .insert("dogwatch.dev/node-backup".into(), text);
     let mut power = power_of(&host, true);
     power.until_confirmed();
     power.run(7);
@@ -46,6 +42,8 @@ fn ready_with(power: &Power, node: &NodeSeen) -> Ready {
         [power.seen.host.as_ref().clone()],
         [node.clone()],
     );
+    let backup = Backup::of(node, BTreeMap::new(), Vec::new());
+    let world = keeping(world, stored(&power.seen.host, backup));
     let case = case_of(&world, "machine/machines/a").unwrap();
     let now = power.now();
     let beat = beat(case.node.as_ref(), 5);
@@ -115,7 +113,7 @@ use crate::power;
 /// One condition less.
 type Breaks = fn(&mut Ready);
 
-const CONDITIONS: [(&str, Breaks); 27] = [
+const CONDITIONS: [(&str, Breaks); 28] = [
     ("no proof", |it| it.power().proof = None),
     ("a reading that says on", |it| {
         it.power().now = power::PowerNow::On;
@@ -201,9 +199,12 @@ const CONDITIONS: [(&str, Breaks); 27] = [
         it.known.beats = Some(Beats::new(S, S, other));
     }),
     ("what is on the Node is not kept", |it| {
-        it.fresh_host()
-            .annotations
-            .remove("dogwatch.dev/node-backup");
+        it.case.stored = None;
+    }),
+    ("what is kept is another Node's", |it| {
+        if let Some(kept) = it.case.stored.as_mut() {
+            Arc::make_mut(kept).backup.uid = "uid-old".into();
+        }
     }),
 ];
 
@@ -296,46 +297,24 @@ fn a_sign_of_life_that_came_late_holds_it_back_until_off_was_read_twice_after_it
 }
 
 #[test]
-fn what_is_on_the_node_is_kept_first_and_the_host_read_once_more() {
-    let mut it = ready();
-    it.fresh_host()
-        .annotations
-        .remove("dogwatch.dev/node-backup");
-    Arc::make_mut(it.case.host.as_mut().unwrap())
-        .annotations
-        .remove("dogwatch.dev/node-backup");
-    let actions = it.decision().actions;
-    assert!(matches!(&actions[..], [Action::KeepBackup { .. }]));
-    // Our own write is seen, and these reads are older than it.
-    let mut it = ready();
-    it.fresh_host()
-        .annotations
-        .remove("dogwatch.dev/node-backup");
-    let decision = it.decision();
-    assert_eq!(decision.actions, vec![]);
-    let newer_than = it.fresh().taken + Duration::from_nanos(1);
-    assert_eq!(decision.looks, vec![Look::Fresh { newer_than }]);
-}
-
-#[test]
-fn another_nodes_backup_that_was_not_restored_is_never_overwritten() {
-    let other = Backup {
-        node: "n-old".into(),
+fn what_is_on_the_node_is_kept_first_whatever_else_was_kept_for_the_host() {
+    let other = |node: &str| Backup {
+        node: node.into(),
         uid: "uid-old".into(),
         ..Backup::default()
     };
-    for (text, says) in [
-        (serde_json::to_string(&other).unwrap(), "n-old"),
-        ("{".to_owned(), "cannot be read"),
-    ] {
+    for there in [None, Some(other("n-a")), Some(other("n-old"))] {
         let mut it = ready();
-        it.fresh_host()
-            .annotations
-            .insert("dogwatch.dev/node-backup".into(), text);
-        let decision = it.decision();
-        assert_eq!(decision.actions, vec![]);
-        assert_eq!(decision.because.reason, reason::RESTORING);
-        assert!(decision.because.message.contains(says));
+        let host = Arc::clone(it.case.host.as_ref().unwrap());
+        it.case.stored = there.map(|there| Arc::new(stored(&host, there)));
+        let over = it.case.stored.clone();
+        let wanted = it.fresh().backup.clone().unwrap();
+        let keep = Action::KeepBackup {
+            host,
+            backup: wanted,
+            over,
+        };
+        assert_eq!(it.decision().actions, vec![keep]);
     }
 }
 

@@ -1,5 +1,6 @@
 //! What delays a new key, and until when. Source: specification §4.4.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -195,7 +196,10 @@ fn of_two_that_are_ready_under_a_cap_of_one_the_first_goes_and_neither_waits_for
     );
     for name in ["a", "b"] {
         let resource_version = "1".into();
-        let lease = RemedyLease { resource_version };
+        let lease = RemedyLease {
+            resource_version,
+            ..RemedyLease::default()
+        };
         world.leases.insert(node_name(name), lease);
     }
     let cases = cases(&world);
@@ -310,11 +314,28 @@ fn a_planned_reboot_has_its_time_and_one_that_dies_while_draining_has_none() {
         assert_eq!(it.refused(), None, "{phase:?}");
     }
     it.node.record = Parsed::Is(reboot_record(Phase::Rebooting, 5));
+    it.around.reboots.saw([], it.power.now());
     it.around.reboots.saw([&it.node], it.power.now());
     assert_eq!(it.refused(), Some(reason::PLANNED_REBOOT));
     it.power.run(1_799);
     assert_eq!(it.refused(), Some(reason::PLANNED_REBOOT));
     it.power.run(1);
+    assert_eq!(it.refused(), None);
+}
+
+#[test]
+fn a_planned_reboot_is_given_no_more_time_because_something_else_was_in_the_way_meanwhile() {
+    let mut it = Marked::new();
+    it.around.policies = crate::policy::Policies::Known(Vec::new());
+    it.node.record = Parsed::Is(reboot_record(Phase::Rebooting, 5));
+    it.around.reboots.saw([], it.power.now());
+    it.around.reboots.saw([&it.node], it.power.now());
+    it.power.run(1_200);
+    // A failed reading: the case had another reason until now.
+    it.known.since = Some((reason::POWER_UNKNOWN, it.power.now().mono));
+    assert_eq!(it.refused(), Some(reason::PLANNED_REBOOT));
+    it.known.since = Some((reason::PLANNED_REBOOT, it.power.now().mono));
+    it.power.run(600);
     assert_eq!(it.refused(), None);
 }
 
@@ -385,9 +406,15 @@ fn a_key_comes_only_after_lease_mark_and_fresh_reads_that_agree() {
     let mut it = Marked::new();
     it.node.fenced = true;
     let host = it.power.seen.host.as_ref().clone();
-    let mut world = world([it.machine.clone()], [host], [it.node.clone()]);
+    let backup = Backup::of(&it.node, BTreeMap::new(), Vec::new());
+    let kept = stored(&host, backup);
+    let world = world([it.machine.clone()], [host], [it.node.clone()]);
+    let mut world = keeping(world, kept);
     let resource_version = "1".into();
-    let lease = RemedyLease { resource_version };
+    let lease = RemedyLease {
+        resource_version,
+        ..RemedyLease::default()
+    };
     world.leases.insert(node_name("a"), lease);
     let case = case_of(&world, "machine/machines/a").unwrap();
     let now = it.power.now();

@@ -130,6 +130,24 @@ pub(super) fn case_of(world: &World, subject: &str) -> Option<Case> {
     cases.find(|case| case.subject.to_string() == subject)
 }
 
+/// What is kept for this host.
+pub(super) fn stored(host: &Host, backup: Backup) -> KeptBackup {
+    KeptBackup {
+        host: host.name.clone(),
+        host_uid: host.uid.clone(),
+        consumer: host.consumer.clone(),
+        backup,
+        uid: format!("uid-kept-{}", host.uid),
+        resource_version: "1".into(),
+    }
+}
+
+/// The same world, in which this is kept.
+pub(super) fn keeping(mut world: World, kept: KeptBackup) -> World {
+    world.backups.insert(kept.host_uid.clone(), Arc::new(kept));
+    world
+}
+
 /// What the power side tells the remediator.
 pub(super) fn power_seen(power: &Power) -> PowerSeen {
     let now = power.now();
@@ -143,6 +161,7 @@ pub(super) fn power_at(power: &Power, now: crate::Now) -> PowerSeen {
         now: power::now(&power.seen, &power.config, now),
         proof: power::proof(&power.seen, &power.config, now),
         answers: power::answers(&power.seen, &power.config, now),
+        system_uuid: power::system_uuid(&power.seen).map(str::to_owned),
         off_since: power::off_since(&power.seen, &power.config, now),
         because: because.map(|because| (because.reason, because.message.clone())),
     }

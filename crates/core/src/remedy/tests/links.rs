@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::super::*;
 use super::kit::*;
 use crate::condition::Condition;
+use crate::name::NodeName;
 use crate::power::{Host, HostName};
 use crate::reboot::NodeSeen;
 
@@ -261,8 +262,19 @@ fn without_a_machine_the_host_names_the_node() {
     assert!(case.needs);
     let none = world_of(vec![host("a")]);
     assert_eq!(found(&none, NODE_A), Err(reason::NO_HOST));
-    let two = world_of(vec![naming(host("a"), "n-a"), naming(host("b"), "n-a")]);
-    assert_eq!(found(&two, NODE_A), Err(reason::BAD_HOST_LINK));
+}
+
+#[test]
+fn of_two_hosts_that_name_one_node_the_older_keeps_it() {
+    let made = |host: Host, second| Host {
+        created: jiff::Timestamp::from_second(second).ok(),
+        ..naming(host, "n-a")
+    };
+    for (a, b, keeps) in [(1, 2, "a"), (2, 1, "b"), (1, 1, "a")] {
+        let hosts = [made(host("a"), a), made(host("b"), b)];
+        let two = world([], hosts, [marked_node("a")]);
+        assert_eq!(found(&two, NODE_A), Ok(host_name(keeps)), "{a} {b}");
+    }
 }
 
 #[test]
@@ -447,6 +459,7 @@ fn marks_and_leases_that_nobody_stands_behind_are_taken_away() {
     };
     let mut world = world([machine("a")], [host("a")], [fenced]);
     let lease = RemedyLease {
+        subject: None,
         resource_version: "1".into(),
     };
     world.leases.insert(node_name("a"), lease.clone());
@@ -464,6 +477,61 @@ fn marks_and_leases_that_nobody_stands_behind_are_taken_away() {
         &act("node/n-gone")[..],
         [Action::FreeLease { .. }]
     ));
+}
+
+/// A host whose remediation waits for its Node: the key is gone.
+fn awaited(state: &str) -> Host {
+    let owner = KeyOwner::Machine("uid-a".into());
+    let mut host = begun(host("a"), &owner);
+    host.annotations.remove(&owner.key());
+    let mut record = record_on(&host).unwrap();
+    record.push(Stamp {
+        step: Step::KeyRemoved,
+        at: jiff::Timestamp::UNIX_EPOCH,
+    });
+    let text = serde_json::to_string(&record).unwrap();
+    let name = "dogwatch.dev/remediation".to_owned();
+    host.annotations.insert(name, text);
+    host.status.provisioning = Some(state.into());
+    host
+}
+
+#[test]
+fn a_node_that_nobody_waits_for_any_more_is_not_counted_as_out_for_ever() {
+    let mut unlinked = machine("a");
+    unlinked.host = None;
+    let another = Machine {
+        uid: "uid-of-another".into(),
+        ..machine("b")
+    };
+    let table = [
+        (vec![machine("a")], "provisioned", false),
+        // A link that is broken for now: the machine may be back in a moment.
+        (vec![unlinked], "provisioned", false),
+        (vec![machine("a")], "available", true),
+        (vec![], "provisioned", true),
+        (vec![another], "provisioned", true),
+    ];
+    for (machines, state, is_over) in table {
+        let text = format!("{machines:?} {state}");
+        let mut world = world(machines, [awaited(state)], []);
+        let lease = RemedyLease {
+            subject: None,
+            resource_version: "1".into(),
+        };
+        world.leases.insert(node_name("a"), lease);
+        let (known, around, config) = (Known::default(), Around::default(), Config::default());
+        let actions: Vec<Action> = cases(&world)
+            .iter()
+            .flat_map(|case| decide(case, &known, &around, &config, now(5)).actions)
+            .collect();
+        let mut records = actions.iter().filter_map(Action::record);
+        let ends = records.any(|record| record.at(Step::Failed).is_some());
+        let frees = actions
+            .iter()
+            .any(|action| matches!(action, Action::FreeLease { .. }));
+        assert_eq!((ends, frees), (is_over, is_over), "{text}: {actions:?}");
+    }
 }
 
 #[test]
@@ -631,4 +699,31 @@ fn a_remediation_that_has_ended_is_nobodys_affair_any_more() {
             assert_eq!(cases.len(), affairs, "{subject} {cases:?}");
         }
     }
+}
+
+#[test]
+fn a_planned_reboot_is_handed_over_by_every_link_that_remediation_goes_by() {
+    let named = |text: &str| NodeName::new(text).unwrap();
+    let found = |world: &World| host_carrying(world, &named("n-a")).map(|it| it.name.clone());
+    // A Machine's annotation, whether or not the host names a Node.
+    let linked = world([machine("a")], [host("a"), host("b")], [node("a")]);
+    assert_eq!(found(&linked), Ok(host_name("a")));
+    // The host's own annotation, where there is no Machine.
+    let mut says = host("b");
+    says.annotations.insert(NODE.into(), "n-a".into());
+    let by_itself = world([], [host("a"), says.clone()], [node("a")]);
+    assert_eq!(found(&by_itself), Ok(host_name("b")));
+    // The two contradict each other; the host is somebody else's; there is none.
+    let both = world([machine("a")], [host("a"), says], [node("a")]);
+    assert!(found(&both).unwrap_err().contains("correct"));
+    let object = ObjectName::new("machines", "other");
+    let of_another = consumed(host("a"), "machine.openshift.io", "Machine", &object);
+    let of_another = world([machine("a")], [of_another], [node("a")]);
+    assert!(found(&of_another).unwrap_err().contains("spec.consumerRef"));
+    let none = world([], [host("a")], [node("a")]);
+    assert!(
+        found(&none)
+            .unwrap_err()
+            .contains("no BareMetalHost has annotation")
+    );
 }

@@ -107,7 +107,7 @@ fn is_calm(town: &Town) -> bool {
         let node = town.node(name);
         record.is_none_or(|record| record.ended().is_some())
             && !notes.contains_key(MACHINE_KEY)
-            && !notes.contains_key("dogwatch.dev/node-backup")
+            && !town.keeps(name)
             && town.machines[&machine_name(name)].need.is_none()
             && node.is_some_and(|node| node.seen.ready && !node.seen.fenced)
     };

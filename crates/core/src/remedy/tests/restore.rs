@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::*;
 use super::kit::*;
+use crate::power::Host;
 use crate::reboot::{NodeSeen, Parsed, Phase};
 
 fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -62,8 +63,9 @@ fn what_dogwatch_wrote_the_need_and_taints_by_state_are_never_kept() {
 
 #[test]
 fn a_cordon_comes_back_unless_it_was_ours() {
-    let cordoned = |ours: bool, api_lock: bool| {
+    let cordoned = |ours: bool, api_lock: bool, keep: bool| {
         let mut node = node("a");
+        node.keep_cordoned = keep;
         node.unschedulable = true;
         node.api_lock = api_lock;
         if ours {
@@ -71,9 +73,14 @@ fn a_cordon_comes_back_unless_it_was_ours() {
         }
         Backup::of(&node, BTreeMap::new(), Vec::new()).cordoned
     };
-    assert!(cordoned(false, false));
-    assert!(!cordoned(true, false));
-    assert!(!cordoned(false, true));
+    assert!(cordoned(false, false, false));
+    assert!(!cordoned(true, false, false));
+    assert!(!cordoned(false, true, false));
+    assert!(!cordoned(false, true, true));
+    assert!(
+        cordoned(true, false, true),
+        "somebody asked to keep it cordoned after the boot"
+    );
 }
 
 #[test]
@@ -112,8 +119,8 @@ fn what_somebody_wrote_into_a_backup_that_may_not_be_in_one_does_not_come_back()
 
 #[test]
 fn a_backup_that_gets_too_large_leaves_out_the_longest_annotations_and_says_how_many() {
-    let long = "x".repeat(60_000);
-    let longer = "x".repeat(80_000);
+    let long = "x".repeat(300_000);
+    let longer = "x".repeat(400_000);
     let annotations = texts(&[("long", &long), ("longer", &longer), ("site", "x")]);
     let backup = Backup::of(&labelled(&[("tier", "db")]), annotations, Vec::new());
     assert_eq!(
@@ -126,55 +133,202 @@ fn a_backup_that_gets_too_large_leaves_out_the_longest_annotations_and_says_how_
     assert_eq!(serde_json::from_str::<Backup>(&text).unwrap(), backup);
 }
 
-/// A host that keeps something for Node n-a, and this Node now.
-fn decided(kept: &Backup, node: Option<NodeSeen>, there: Option<&Backup>) -> Decision {
-    let mut host = host("a");
-    let text = serde_json::to_string(kept).unwrap();
-    host.annotations
-        .insert("dogwatch.dev/node-backup".into(), text);
-    let world = world([machine("a")], [host], node);
-    let case = case_of(&world, "host/machines/h-a").unwrap();
-    let now = now(100);
-    let beat = beat(case.node.as_ref(), 5);
-    let fresh = there.map(|there| Fresh {
-        backup: Some(there.clone()),
-        ..fresh(&world, &case, &beat, now.mono)
-    });
-    let known = Known {
-        fresh,
-        ..Known::default()
-    };
-    decide(&case, &known, &Around::default(), &Config::default(), now)
+/// Host h-a, for which something is kept, and what there is now.
+struct Scene {
+    host: Host,
+    machine: Option<Machine>,
+    kept: KeptBackup,
+    nodes: Vec<NodeSeen>,
+    /// What is on the Node already, where it was read.
+    there: Option<Backup>,
 }
 
-fn kept(uid: &str) -> Backup {
-    Backup {
-        uid: uid.into(),
-        ..Backup::of(&labelled(&[("tier", "db")]), BTreeMap::new(), Vec::new())
+impl Scene {
+    fn new(kept: Backup, node: Option<NodeSeen>) -> Self {
+        let host = host("a");
+        Self {
+            kept: stored(&host, kept),
+            host,
+            machine: Some(machine("a")),
+            nodes: node.into_iter().collect(),
+            there: None,
+        }
+    }
+
+    fn reading(self, there: &Backup) -> Self {
+        let there = Some(there.clone());
+        Self { there, ..self }
+    }
+
+    fn decided(&self) -> Decision {
+        let world = world(
+            self.machine.clone(),
+            [self.host.clone()],
+            self.nodes.clone(),
+        );
+        let world = keeping(world, self.kept.clone());
+        let case = case_of(&world, "host/machines/h-a").unwrap();
+        let now = now(100);
+        let beat = beat(case.node.as_ref(), 5);
+        let fresh = self.there.as_ref().map(|there| Fresh {
+            backup: Some(there.clone()),
+            ..fresh(&world, &case, &beat, now.mono)
+        });
+        let known = Known {
+            fresh,
+            ..Known::default()
+        };
+        decide(&case, &known, &Around::default(), &Config::default(), now)
+    }
+
+    fn drops(&self) -> bool {
+        let decision = self.decided();
+        let drops = matches!(&decision.actions[..], [Action::DropBackup { .. }]);
+        assert!(drops || decision.actions.is_empty(), "{decision:?}");
+        drops
     }
 }
 
+const ROLE: &str = "node-role.kubernetes.io/control-plane";
+
+fn kept(uid: &str) -> Backup {
+    let labels = [
+        ("tier", "db"),
+        (ROLE, ""),
+        ("x.node-restriction.kubernetes.io/pool", "secret"),
+    ];
+    Backup {
+        uid: uid.into(),
+        ..Backup::of(&labelled(&labels), BTreeMap::new(), Vec::new())
+    }
+}
+
+fn bare() -> Backup {
+    Backup::of(&node("a"), BTreeMap::new(), Vec::new())
+}
+
 #[test]
-fn it_is_restored_as_soon_as_another_node_of_that_name_is_there_and_then_dropped() {
+fn it_is_restored_as_soon_as_another_node_of_that_machine_is_there_and_then_dropped() {
     let old = kept("uid-old");
-    let waits = decided(&old, None, None);
+    let waits = Scene::new(old.clone(), None).decided();
     assert_eq!(waits.actions, vec![]);
     assert_eq!(waits.because.reason, reason::RESTORING);
-    let looks = decided(&old, Some(node("a")), None);
+    let anew = || Scene::new(old.clone(), Some(node("a")));
+    let looks = anew().decided();
     assert!(matches!(&looks.looks[..], [Look::Fresh { .. }]));
-    let bare = Backup::of(&node("a"), BTreeMap::new(), Vec::new());
-    let back = decided(&old, Some(node("a")), Some(&bare));
+    let back = anew().reading(&bare()).decided();
     let [Action::Restore { backup, .. }, Action::DropBackup { .. }] = &back.actions[..] else {
         panic!("{back:?}");
     };
-    assert_eq!(backup.labels, texts(&[("tier", "db")]));
-    let done = decided(&old, Some(node("a")), Some(&old));
-    assert!(matches!(&done.actions[..], [Action::DropBackup { .. }]));
+    assert_eq!(backup.labels, old.labels);
+    assert!(anew().reading(&old).drops());
 }
 
 #[test]
 fn what_was_kept_of_a_node_that_was_not_deleted_is_dropped() {
-    let same = kept("uid-n-a");
-    let dropped = decided(&same, Some(node("a")), None);
-    assert!(matches!(&dropped.actions[..], [Action::DropBackup { .. }]));
+    assert!(Scene::new(kept("uid-n-a"), Some(node("a"))).drops());
+}
+
+/// This Node has the name now, and nothing goes on it.
+#[track_caller]
+fn gets_nothing(scene: Scene, says: &str) {
+    let decision = scene.reading(&bare()).decided();
+    assert_eq!(decision.actions, vec![], "{decision:?}");
+    assert_eq!(decision.because.reason, reason::RESTORING);
+    let message = &decision.because.message;
+    assert!(message.contains(says), "{message}");
+}
+
+#[test]
+fn a_name_that_another_machine_took_gets_nothing_of_the_old_ones() {
+    let other = NodeSeen {
+        system_uuid: Some("00112233-1111-4222-8333-0123456789ab".into()),
+        ..node("a")
+    };
+    gets_nothing(Scene::new(kept("uid-old"), Some(other)), "another machine");
+    let mut told = kept("uid-old");
+    told.provider_id = Some("metal3://machines/h-a/m".into());
+    let mut provided = node("a");
+    provided.provider_id = Some("metal3://machines/h-b/m".into());
+    gets_nothing(Scene::new(told, Some(provided)), "another machine");
+    // By its Machine's link, whatever UUIDs say.
+    let mut moved = machine("a");
+    moved.host = Some("machines/h-b".into());
+    let mut scene = Scene::new(kept("uid-old"), Some(node("a")));
+    scene.machine = Some(moved);
+    let world = keeping(
+        world(scene.machine.clone(), [scene.host, host("b")], scene.nodes),
+        scene.kept,
+    );
+    let case = case_of(&world, "host/machines/h-a").unwrap();
+    let fate = &case.kept.as_ref().unwrap().fate;
+    assert!(
+        matches!(fate, Fate::NotIts(why) if why.contains("h-b")),
+        "{fate:?}"
+    );
+}
+
+#[test]
+fn where_nothing_shows_whose_a_node_is_it_gets_nothing_and_that_is_said() {
+    let silent = NodeSeen {
+        system_uuid: None,
+        ..node("a")
+    };
+    let mut scene = Scene::new(kept("uid-old"), Some(silent));
+    scene.machine = None;
+    gets_nothing(scene, "nothing shows whether");
+}
+
+#[test]
+fn labels_that_give_roles_come_back_on_proof_of_the_same_machine_only() {
+    let silent = NodeSeen {
+        system_uuid: None,
+        ..node("a")
+    };
+    let back = Scene::new(kept("uid-old"), Some(silent));
+    let back = back.reading(&bare()).decided();
+    let [Action::Restore { backup, .. }, Action::DropBackup { .. }] = &back.actions[..] else {
+        panic!("{back:?}");
+    };
+    assert_eq!(backup.labels, texts(&[("tier", "db")]));
+    let said = &back.report.events[0].message;
+    assert!(said.contains(ROLE) && said.contains("by hand"), "{said}");
+}
+
+#[test]
+fn what_is_kept_is_dropped_when_its_host_is_given_away_or_its_machine_has_another_name() {
+    let scene = || Scene::new(kept("uid-old"), None);
+    assert!(!scene().drops());
+    let mut deprovisioned = scene();
+    deprovisioned.host.status.provisioning = Some("available".into());
+    assert!(deprovisioned.drops());
+    let mut consumed_by_another = scene();
+    let object = ObjectName::new("machines", "m2");
+    consumed_by_another.host = consumed(host("a"), "cluster.x-k8s.io", "Machine", &object);
+    assert!(consumed_by_another.drops());
+    let mut renamed = scene();
+    renamed.machine.as_mut().unwrap().node = Some("n-new".into());
+    renamed.nodes = vec![node("new")];
+    assert!(renamed.drops());
+    let mut told = scene();
+    told.nodes = vec![node("new")];
+    assert!(told.drops(), "by its system UUID");
+    told.nodes.push(node("newer"));
+    assert!(!told.drops(), "two that tell one UUID");
+}
+
+#[test]
+fn what_is_kept_for_a_host_that_is_gone_is_dropped() {
+    let scene = Scene::new(kept("uid-old"), None);
+    let anew = Host {
+        uid: "uid-anew".into(),
+        ..host("a")
+    };
+    for hosts in [vec![], vec![anew]] {
+        let world = keeping(world([], hosts, []), scene.kept.clone());
+        let case = case_of(&world, "host/machines/h-a").unwrap();
+        let (known, around) = (Known::default(), Around::default());
+        let decision = decide(&case, &known, &around, &Config::default(), now(100));
+        assert!(matches!(&decision.actions[..], [Action::DropBackup { .. }]));
+    }
 }

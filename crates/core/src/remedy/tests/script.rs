@@ -31,10 +31,7 @@ fn is_done(town: &Town) -> bool {
     let record = record.map(|text| serde_json::from_str::<Record>(text).unwrap());
     record.is_some_and(|record| record.ended().is_some())
         && town.leases.is_empty()
-        && !town
-            .host("a")
-            .annotations
-            .contains_key("dogwatch.dev/node-backup")
+        && !town.keeps("a")
 }
 
 /// CAPBM's own script. Source: `facts/fencing.md` §6.4.
@@ -48,7 +45,7 @@ fn test_remediation() {
         town.host("a").annotations.contains_key(MACHINE_KEY)
     });
     assert!(town.node("a").is_some_and(|node| node.seen.fenced));
-    assert!(town.leases.contains(&node_name("a")));
+    assert!(town.leases.contains_key(&node_name("a")));
     let value = town.host("a").annotations[MACHINE_KEY].clone();
     assert_eq!(value, r#"{"mode":"hard","machineUID":"uid-a"}"#);
     // Off: labels and annotations are stored, the Node is deleted, need and key go.
@@ -72,8 +69,8 @@ fn test_remediation() {
         [
             "TakeLease",
             "MarkNode",
-            "AddKey",
             "KeepBackup",
+            "AddKey",
             "Release",
             "RemoveMachineNeed",
             "RemoveKey",

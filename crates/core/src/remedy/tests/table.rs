@@ -127,7 +127,10 @@ impl Row {
         match action {
             Action::TakeLease { node, .. } => {
                 let resource_version = "1".to_owned();
-                let lease = RemedyLease { resource_version };
+                let lease = RemedyLease {
+                    resource_version,
+                    ..RemedyLease::default()
+                };
                 self.world.leases.insert(node.clone(), lease);
             }
             Action::FreeLease { node } => {
@@ -137,11 +140,15 @@ impl Row {
             Action::UnmarkNode { node } => self.set_fenced(node, false),
             Action::AddKey { key, .. } => self.power.annotate(&key.key(), &key.value()),
             Action::RemoveKey { key, .. } => self.power.remove(key),
-            Action::KeepBackup { backup, .. } => {
-                let text = serde_json::to_string(backup).unwrap();
-                self.power.annotate("dogwatch.dev/node-backup", &text);
+            Action::KeepBackup { host, backup, .. } => {
+                let kept = stored(host, backup.clone());
+                self.world
+                    .backups
+                    .insert(kept.host_uid.clone(), Arc::new(kept));
             }
-            Action::DropBackup { .. } => self.power.remove("dogwatch.dev/node-backup"),
+            Action::DropBackup { stored } => {
+                self.world.backups.remove(&stored.host_uid);
+            }
             Action::Release(release) => {
                 self.world.nodes.remove(release.cleared.node());
             }
@@ -154,6 +161,7 @@ impl Row {
                 self.power.annotate("dogwatch.dev/remediation", &text);
             }
             Action::RemoveNodeNeed { .. }
+            | Action::RemoveOldBackup { .. }
             | Action::Restore { .. }
             | Action::Untaint { .. }
             | Action::WriteStatus { .. }

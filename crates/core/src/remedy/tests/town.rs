@@ -45,7 +45,9 @@ pub(super) struct Town {
     pub(super) sites: Vec<Site>,
     pub(super) machines: BTreeMap<MachineName, Machine>,
     pub(super) nodes: BTreeMap<NodeName, Object>,
-    pub(super) leases: BTreeSet<NodeName>,
+    pub(super) leases: BTreeMap<NodeName, String>,
+    /// What is kept, by the UID of the host.
+    pub(super) backups: BTreeMap<String, KeptBackup>,
     pub(super) known: BTreeMap<Subject, Known>,
     /// The shell's steps so far; it dies before the one named.
     pub(super) steps: u32,
@@ -102,7 +104,8 @@ impl Town {
             sites: Vec::new(),
             machines: BTreeMap::new(),
             nodes: BTreeMap::new(),
-            leases: BTreeSet::new(),
+            leases: BTreeMap::new(),
+            backups: BTreeMap::new(),
             known: BTreeMap::new(),
             steps: 0,
             dies_at: None,
@@ -169,6 +172,11 @@ impl Town {
 
     pub(super) fn node(&self, name: &str) -> Option<&Object> {
         self.nodes.get(&node_name(name))
+    }
+
+    /// Something is kept of this one's Node.
+    pub(super) fn keeps(&self, name: &str) -> bool {
+        self.backups.contains_key(&self.host(name).uid)
     }
 
     pub(super) fn run(&mut self, seconds: u64) {
@@ -259,11 +267,17 @@ impl Town {
         });
         let nodes = self.nodes.values().map(|node| node.seen.clone());
         let mut world = world(self.machines.values().cloned(), hosts, nodes);
-        let lease = |name: &NodeName| {
-            let resource_version = "1".to_owned();
-            (name.clone(), RemedyLease { resource_version })
+        let lease = |(name, subject): (&NodeName, &String)| {
+            let lease = RemedyLease {
+                subject: Some(subject.clone()),
+                resource_version: "1".to_owned(),
+            };
+            (name.clone(), lease)
         };
         world.leases = self.leases.iter().map(lease).collect();
+        let backups = self.backups.iter();
+        let backups = backups.map(|(host, kept)| (host.clone(), Arc::new(kept.clone())));
+        world.backups = backups.collect();
         world.requests = self.desk.objects();
         world
     }
@@ -426,11 +440,11 @@ impl Town {
 
     fn takes(&mut self, action: &Action) -> bool {
         match action {
-            Action::TakeLease { node, .. } => {
-                self.leases.insert(node.clone());
+            Action::TakeLease { node, subject, .. } => {
+                self.leases.insert(node.clone(), subject.to_string());
                 true
             }
-            Action::FreeLease { node } => self.leases.remove(node),
+            Action::FreeLease { node } => self.leases.remove(node).is_some(),
             Action::MarkNode { node, .. } => self.on_node(node, |it| it.seen.fenced = true),
             Action::UnmarkNode { node } => self.on_node(node, |it| it.seen.fenced = false),
             Action::AddKey { host, key, record } => {
@@ -450,10 +464,13 @@ impl Town {
             Action::WriteRecord { host, record } => self.on_host(host, |it| {
                 it.annotate("dogwatch.dev/remediation", &text(record));
             }),
-            Action::KeepBackup { host, backup } => self.on_host(host, |it| {
-                it.annotate("dogwatch.dev/node-backup", &text(backup));
-            }),
-            Action::DropBackup { host } => {
+            Action::KeepBackup { host, backup, over } => self.keep(host, backup, over.as_deref()),
+            Action::DropBackup { stored } => {
+                let there = self.backups.get(&stored.host_uid);
+                let is_it = there.is_some_and(|it| it == stored.as_ref());
+                is_it && self.backups.remove(&stored.host_uid).is_some()
+            }
+            Action::RemoveOldBackup { host } => {
                 self.on_host(host, |it| it.remove("dogwatch.dev/node-backup"))
             }
             Action::Release(release) => self.release(release),
@@ -477,6 +494,20 @@ impl Town {
             Action::RemoveFinalizer { request } => self.remove_finalizer(request),
             Action::HandBack { machine, message } => self.hand_back(machine, message),
         }
+    }
+
+    /// On the condition that what stands there is what was seen.
+    fn keep(&mut self, host: &Host, backup: &Backup, over: Option<&KeptBackup>) -> bool {
+        if self.backups.get(&host.uid) != over {
+            return false;
+        }
+        self.version += 1;
+        let kept = KeptBackup {
+            resource_version: self.version.to_string(),
+            ..stored(host, backup.clone())
+        };
+        self.backups.insert(host.uid.clone(), kept);
+        true
     }
 
     fn on_node(&mut self, node: &NodeSeen, change: impl Fn(&mut Object)) -> bool {
@@ -518,14 +549,8 @@ impl Town {
         assert!(!site.power.is_on(), "{} runs", site.name);
         match release.how {
             StrategyType::DeleteNode => {
-                let kept = site
-                    .power
-                    .seen
-                    .host
-                    .annotations
-                    .get("dogwatch.dev/node-backup");
-                let kept: Option<Backup> = kept.and_then(|it| serde_json::from_str(it).ok());
-                let is_kept = kept.is_some_and(|kept| kept.uid == cleared.node_uid());
+                let kept = self.backups.get(&site.power.seen.host.uid);
+                let is_kept = kept.is_some_and(|kept| kept.backup.uid == cleared.node_uid());
                 assert!(is_kept, "what is on {} is lost", cleared.node());
                 self.nodes.remove(cleared.node());
             }

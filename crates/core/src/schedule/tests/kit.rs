@@ -86,10 +86,12 @@ pub fn object(name: &str) -> Object {
         name: name.into(),
         uid: format!("uid-of-{name}"),
         resource_version: "1".into(),
+        created: at("2025-12-01T00:00:00Z"),
         labels: BTreeMap::new(),
         marks: Parsed::Absent,
-        is_asked: false,
+        request: StandingRequest::Absent,
         carries: None,
+        not_by_power: None,
     }
 }
 

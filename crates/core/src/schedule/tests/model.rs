@@ -113,7 +113,12 @@ impl World {
     }
 
     fn set_asked(&mut self, target: usize, is_asked: bool) {
-        self.things[target].object.is_asked = is_asked;
+        let request = if is_asked {
+            StandingRequest::Now
+        } else {
+            StandingRequest::Absent
+        };
+        self.things[target].object.request = request;
         self.touch(target);
     }
 
@@ -219,8 +224,13 @@ impl World {
         );
         thing.object.marks = Parsed::Is(ask.marks.clone());
         if ask.request.is_some() {
-            assert!(!thing.object.is_asked, "somebody's request was overwritten");
-            thing.object.is_asked = true;
+            let request = &mut thing.object.request;
+            assert_eq!(
+                *request,
+                StandingRequest::Absent,
+                "somebody's request was overwritten"
+            );
+            *request = StandingRequest::Now;
             *thing.asked.entry(mark.at).or_default() += 1;
         }
         self.touch(index);

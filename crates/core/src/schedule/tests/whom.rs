@@ -44,7 +44,10 @@ fn whom(decision: &Decision) -> Vec<String> {
 
 fn host_of(name: &str, node: &str) -> Object {
     Object {
-        carries: Some(node.into()),
+        carries: Some(Carried {
+            node: node.into(),
+            older_claim: None,
+        }),
         ..object(name)
     }
 }
@@ -118,7 +121,7 @@ fn a_host_without_a_node_is_asked_by_metal3s_annotation() {
 #[test]
 fn a_request_that_stands_there_is_left_and_noted() {
     let there = Object {
-        is_asked: true,
+        request: StandingRequest::Now,
         ..object("n1")
     };
     let (_, decision) = asking(once(TEN), vec![there], vec![]);
@@ -242,6 +245,195 @@ fn hosts_that_cannot_be_listed_delay_no_node_and_are_named_in_the_end() {
         "{}",
         record.message
     );
+}
+
+/// What becomes of one target: nothing (not meant), `asked`, or how it failed.
+fn fate(decision: &Decision, seen: &Seen) -> String {
+    if decision.actions.is_empty() {
+        return match seen.schedule.status.history.first() {
+            Some(record) => record
+                .targets
+                .first()
+                .map_or("not meant".into(), |target| target.message.clone()),
+            None => "blocked".into(),
+        };
+    }
+    whom(decision).join(", ")
+}
+
+#[test]
+fn a_node_that_was_made_anew_since_its_time_came_is_not_asked_again() {
+    let anew = || {
+        let mut node = labelled("n1", "a");
+        node.created = at("2026-03-02T10:00:01Z");
+        node
+    };
+    let (seen, decision) = asking(choose(Some(named(&["n1"])), None), vec![anew()], vec![]);
+    let message = fate(&decision, &seen);
+    assert!(
+        message.contains("created at 2026-03-02T10:00:01Z"),
+        "{message}"
+    );
+    let (seen, decision) = asking(choose(Some(selected("a")), None), vec![anew()], vec![]);
+    assert_eq!(fate(&decision, &seen), "not meant");
+    let carrier = host_of("h1", "n1");
+    let (seen, decision) = asking(
+        choose(None, Some(named(&["h1"]))),
+        vec![anew()],
+        vec![carrier],
+    );
+    assert!(fate(&decision, &seen).contains("has booted since"));
+}
+
+#[test]
+fn a_request_that_brings_about_no_reboot_now_is_left_and_not_taken_for_one() {
+    let with = |request| Object {
+        request,
+        ..object("n1")
+    };
+    let later = with(StandingRequest::NotBefore(at("2026-03-09T10:00:00Z")));
+    let unreadable = with(StandingRequest::Unreadable {
+        why: "no JSON".into(),
+    });
+    for (node, why) in [
+        (later, "a request to reboot it at 2026-03-09T10:00:00Z"),
+        (unreadable, "cannot be read, so that nobody serves it"),
+    ] {
+        let (mut seen, decision) = asking(once(TEN), vec![node], vec![]);
+        assert!(decision.actions.is_empty(), "it is somebody else's");
+        assert!(
+            seen.schedule.status.current.is_some(),
+            "it may be taken back"
+        );
+        let late = now("2026-03-02T11:00:01Z");
+        seen.targets.as_mut().unwrap().taken = late.mono;
+        let (seen, _) = seen.settled(late);
+        let record = &seen.schedule.status.history[0];
+        assert_eq!((record.outcome, record.noted), (Outcome::Failed, 0));
+        assert!(record.message.contains(why), "{}", record.message);
+    }
+    // One whose time has come is as good as ours.
+    let due = with(StandingRequest::NotBefore(at("2026-03-02T09:00:00Z")));
+    let (_, decision) = asking(once(TEN), vec![due], vec![]);
+    assert!(asked(&decision)[0].marks["u1"].noted);
+}
+
+#[test]
+fn a_host_that_somebody_uses_is_not_switched_off_without_a_drain() {
+    let mut host = labelled("h1", "a");
+    host.not_by_power = Some(NotByPower::InUse {
+        by: "Metal3Machine capi/m1".into(),
+    });
+    for chosen in [named(&["h1"]), selected("a")] {
+        let (seen, decision) = asking(choose(None, Some(chosen)), vec![], vec![host.clone()]);
+        let message = fate(&decision, &seen);
+        assert!(
+            message.contains("Metal3Machine capi/m1 uses it"),
+            "{message}"
+        );
+    }
+    // Asked before somebody took it: that stays true.
+    let mark = Mark {
+        by: "dogwatch/monthly".into(),
+        at: at(TEN),
+        noted: false,
+    };
+    host.marks = Parsed::Is(Marks::from([("u1".to_owned(), mark)]));
+    let (seen, _) = asking(choose(None, Some(named(&["h1"]))), vec![], vec![host]);
+    assert_eq!(seen.schedule.status.history[0].asked, 1);
+}
+
+#[test]
+fn a_host_that_is_not_provisioned_gets_no_annotation_that_strikes_when_it_is() {
+    let mut host = labelled("h1", "a");
+    host.not_by_power = Some(NotByPower::NotProvisioned {
+        state: "available".into(),
+    });
+    let by_name = choose(None, Some(named(&["h1"])));
+    let (seen, decision) = asking(by_name, vec![], vec![host.clone()]);
+    let message = fate(&decision, &seen);
+    assert!(
+        message.contains("provisioning state available"),
+        "{message}"
+    );
+    let (seen, decision) = asking(choose(None, Some(selected("a"))), vec![], vec![host]);
+    assert_eq!(fate(&decision, &seen), "not meant");
+}
+
+#[test]
+fn of_two_hosts_that_claim_one_node_the_older_ones_word_counts() {
+    let claim = |namespace: &str, second: u32, uid: &str, node: &str| Claim {
+        created: at(&format!("2026-01-01T00:00:{second:02}Z")),
+        uid: uid.into(),
+        host: crate::power::HostName::new(namespace, "h"),
+        node: node.into(),
+    };
+    let all = [
+        claim("metal", 1, "b", "n1"),
+        claim("tenant", 2, "a", "n1"),
+        claim("twin", 1, "c", "n1"),
+        claim("tenant", 3, "d", "n2"),
+    ];
+    let older: Vec<Option<String>> = all
+        .iter()
+        .map(|claim| claim.older(&all).map(ToString::to_string))
+        .collect();
+    let metal = || Some("metal/h".to_owned());
+    assert_eq!(older, [None, metal(), metal(), None]);
+
+    let mut host = host_of("h1", "n1");
+    host.carries.as_mut().unwrap().older_claim = metal();
+    let (seen, decision) = asking(
+        choose(None, Some(named(&["h1"]))),
+        vec![object("n1")],
+        vec![host],
+    );
+    let message = fate(&decision, &seen);
+    assert!(
+        message.contains("so does host metal/h, which is older"),
+        "{message}"
+    );
+}
+
+#[test]
+fn which_hosts_are_switched_off_for_a_schedule() {
+    use crate::power::{Consumer, Host};
+    let host = |state: Option<&str>, used: bool| {
+        let consumer = Consumer {
+            kind: "Machine".into(),
+            namespace: "capi".into(),
+            name: "m1".into(),
+            ..Consumer::default()
+        };
+        Host {
+            status: crate::power::HostStatus {
+                provisioning: state.map(str::to_owned),
+                ..crate::power::HostStatus::default()
+            },
+            consumer: used.then_some(consumer),
+            ..crate::power::tests::world::host(&[], true)
+        }
+    };
+    let table = [
+        (None, false, ""),
+        (Some("externally provisioned"), false, ""),
+        (Some("provisioned"), false, ""),
+        (Some("provisioned"), true, "Machine capi/m1 uses it"),
+        (Some("available"), false, "provisioning state available"),
+        (
+            Some("provisioning"),
+            true,
+            "provisioning state provisioning",
+        ),
+    ];
+    for (state, used, expected) in table {
+        let why = NotByPower::of(&host(state, used));
+        let why = why.map_or(String::new(), |why| why.in_words());
+        assert!(
+            why.contains(expected) && why.is_empty() == expected.is_empty(),
+            "{state:?} {why}"
+        );
+    }
 }
 
 #[test]

@@ -30,8 +30,13 @@ struct Facts {
 }
 
 fn facts(runs: &[&str], node: Option<ApiNode>) -> Facts {
+    let mut mine = mine(runs);
+    if node.is_none() {
+        let record = mine.record.as_mut().unwrap();
+        (record.node, record.node_uid) = (None, None);
+    }
     Facts {
-        leases: vec![mine(runs)],
+        leases: vec![mine],
         node,
         verdict: None,
         may_go: false,
@@ -61,6 +66,7 @@ fn word(step: &HoldStep) -> &'static str {
         HoldStep::Refuse { .. } => "refuse",
         HoldStep::Count { .. } => "count",
         HoldStep::OverBudget { .. } => "over budget",
+        HoldStep::NodeGone { .. } => "node gone",
         HoldStep::Cordon { .. } => "cordon",
         HoldStep::Vetoed { .. } => "vetoed",
         HoldStep::Drain => "drain",
@@ -133,6 +139,37 @@ fn a_node_is_cordoned_then_drained_and_only_then_its_host_told() {
         panic!("{:?}", step(&facts))
     };
     assert_eq!(record.runs, [run("answered/p/1")]);
+}
+
+#[test]
+fn a_node_that_is_deleted_before_it_was_drained_is_not_told_as_held() {
+    let uid = |uid: &str, lock| {
+        let mut node = node(true, lock);
+        node.seen.uid = uid.into();
+        Some(node)
+    };
+    let mine = || locked("api/p/1", true);
+    let table = [
+        (None, &["api/p/1"][..], "node gone"),
+        (uid("another", Parsed::Absent), &["api/p/1"], "node gone"),
+        (uid("another", mine()), &["api/p/1"], "node gone"),
+        (uid("uid-h", mine()), &["api/p/1"], "drain"),
+        // Told before: its lock stays, and a Node that is back is closed again.
+        (None, &["answered/q/7", "api/p/1"], "answer"),
+        (
+            uid("another", Parsed::Absent),
+            &["answered/q/7", "api/p/1"],
+            "cordon",
+        ),
+    ];
+    for (seen, runs, expected) in table {
+        let facts = Facts {
+            node: seen.clone(),
+            may_go: true,
+            ..facts(runs, Some(node(true, mine())))
+        };
+        assert_eq!(word(&step(&facts)), expected, "{runs:?} {seen:?}");
+    }
 }
 
 #[test]

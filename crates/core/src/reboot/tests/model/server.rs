@@ -164,11 +164,12 @@ impl Server {
                 holder: lease.holder.clone()?,
                 node: lease.record.as_ref().and_then(|record| record.node.clone()),
                 max: lease.record.as_ref().map(|record| record.max),
-                fences_control_plane: false,
+                remediation: None,
             })
         };
         Reads {
             lease: lease.to_owned(),
+            group: group.clone().unwrap_or_else(GroupName::default_group),
             nodes: members.map(|(node, _)| row(node)).collect(),
             held: self.leases().iter().filter_map(held).collect(),
         }

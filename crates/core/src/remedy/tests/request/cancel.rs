@@ -183,11 +183,7 @@ fn called_off_at_any_step_it_leaves_nothing_behind() {
             is_clean(&town);
             assert!(town.node("a").unwrap().seen.ready, "step {step}");
             assert!(town.cuts("a") <= 1, "step {step}");
-            let annotations = &town.host("a").annotations;
-            assert!(
-                !annotations.contains_key("dogwatch.dev/node-backup"),
-                "step {step}"
-            );
+            assert!(!town.keeps("a"), "step {step}");
         }
     }
 }

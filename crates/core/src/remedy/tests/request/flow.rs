@@ -6,7 +6,8 @@ use super::super::super::*;
 use super::super::kit::*;
 use super::super::town::Town;
 use super::desk::{DELETE, TAINT};
-use crate::power::tests::world::Takes;
+use crate::power::Class;
+use crate::power::tests::world::{Says, Takes};
 use crate::reboot::NodeSeen;
 
 fn steps(town: &Town, name: &str) -> Vec<Step> {
@@ -16,11 +17,7 @@ fn steps(town: &Town, name: &str) -> Vec<Step> {
 }
 
 fn has_ended(town: &Town, name: &str) -> bool {
-    let keeps = town.sites.iter().any(|site| {
-        let annotations = &site.power.seen.host.annotations;
-        annotations.contains_key("dogwatch.dev/node-backup")
-    });
-    town.status(name).ended_at.is_some() && town.leases.is_empty() && !keeps
+    town.status(name).ended_at.is_some() && town.leases.is_empty() && town.backups.is_empty()
 }
 
 #[test]
@@ -60,7 +57,7 @@ fn each_step_stands_on_the_request_before_the_next_one_is_done() {
     town.until("done", |town| has_ended(town, "a"));
     assert_eq!(
         town.written.join(" "),
-        "AddFinalizer WriteStatus TakeLease MarkNode WriteStatus AddKey WriteStatus WriteStatus KeepBackup \
+        "AddFinalizer WriteStatus TakeLease MarkNode KeepBackup WriteStatus AddKey WriteStatus WriteStatus \
          Release WriteStatus RemoveKey WriteStatus WriteStatus WriteStatus Restore DropBackup WriteRecord \
          FreeLease"
     );
@@ -216,7 +213,8 @@ fn a_healed_network_fences_no_healthy_node() {
             town.condition(name, "Processing"),
             Some(("False".into(), "NodeHealthy".into()))
         );
-        assert_eq!(town.condition(name, "Succeeded"), None);
+        let answer = Some(("False".into(), "NodeHealthy".into()));
+        assert_eq!(town.condition(name, "Succeeded"), answer);
         assert!(!town.is_keyed(name) && town.cuts(name) == 0);
         assert_eq!(town.attempt(name), None);
     }
@@ -224,14 +222,41 @@ fn a_healed_network_fences_no_healthy_node() {
     assert!(town.nodes.values().all(|node| !node.seen.fenced));
 }
 
+/// The machine runs on, without a new boot.
+fn is_answered(town: &Town) -> bool {
+    town.condition("a", "Succeeded") == Some(("False".into(), "NodeHealthy".into()))
+}
+
 #[test]
-fn a_node_that_fails_again_while_its_request_stands_is_served() {
+fn a_request_that_was_made_in_advance_is_answered_at_once_and_never_fires_later() {
     let mut town = Town::new(&["a"]);
     town.ask("a", DELETE);
-    town.run(90);
-    assert_eq!(town.condition("a", "Processing").unwrap().1, "NodeHealthy");
+    town.run(25);
+    assert!(is_answered(&town), "{:?}", town.reasons);
+    // Whoever leads next knows it from the request.
+    town.crash(12_000);
     town.site("a").is_connected = false;
-    town.until("released", |town| town.node("a").is_none());
+    town.run(1_200);
+    assert!(is_answered(&town) && town.cuts("a") == 0 && !town.is_keyed("a"));
+    assert!(town.node("a").is_some() && town.leases.is_empty());
+}
+
+#[test]
+fn a_node_that_fails_again_at_once_is_served_and_one_that_stays_well_is_not() {
+    for well in [120, 400] {
+        let mut town = Town::new(&["a"]);
+        town.fails("a", DELETE);
+        town.site("a").power.bmcs[0].default_says = Says::Fails(Class::Unreachable);
+        town.until("taken up", |town| town.status("a").started_at.is_some());
+        town.site("a").is_connected = true;
+        town.run(well);
+        assert_eq!(town.condition("a", "Processing").unwrap().1, "NodeHealthy");
+        assert_eq!(is_answered(&town), well > 300, "{:?}", town.reasons);
+        town.site("a").power.bmcs[0].default_says = Says::Truth;
+        town.site("a").is_connected = false;
+        town.run(300);
+        assert_eq!(town.cuts("a"), usize::from(well < 300));
+    }
 }
 
 #[test]
@@ -315,10 +340,7 @@ fn what_is_kept_stays_when_one_of_two_remediations_of_a_host_is_called_off() {
     town.until("held off for both", |town| {
         Key::of(town.host("a")).count() == 2
     });
-    let backup = "dogwatch.dev/node-backup";
-    town.until("kept", |town| {
-        town.host("a").annotations.contains_key(backup)
-    });
+    town.until("kept", |town| town.keeps("a"));
     town.machine("a").need = None;
     town.heals_by_boot("a");
     town.until("done", |town| has_ended(town, "a"));

@@ -76,10 +76,7 @@ fn is_ended(town: &Town) -> bool {
     !is_open("a")
         && record_on(town.host("a")).is_some_and(|record| record.ended().is_some())
         && town.leases.is_empty()
-        && !town
-            .host("a")
-            .annotations
-            .contains_key("dogwatch.dev/node-backup")
+        && !town.keeps("a")
 }
 
 /// From the word to the end, with the BMC alive again after the release.

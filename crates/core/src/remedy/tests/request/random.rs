@@ -145,7 +145,7 @@ fn is_at_rest(town: &Town) -> bool {
         && annotations
             .keys()
             .all(|it| !it.starts_with("reboot.metal3.io"))
-        && !annotations.contains_key("dogwatch.dev/node-backup")
+        && !town.keeps("a")
         && town.is_on("a")
         && town.leases.is_empty()
         && node.is_some_and(|node| node.ready && !node.fenced && !node.out_of_service)

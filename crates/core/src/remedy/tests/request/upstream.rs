@@ -121,11 +121,7 @@ fn capm3_08_off_node_present_no_backup_and_12_backup_stored() {
     let mut town = asked(DELETE);
     town.until("released", |town| town.node("a").is_none());
     assert!(position(&town, "KeepBackup") < position(&town, "Release"));
-    assert!(
-        town.host("a")
-            .annotations
-            .contains_key("dogwatch.dev/node-backup")
-    );
+    assert!(town.keeps("a"));
 }
 
 #[test]
@@ -202,12 +198,7 @@ fn capm3_18_waiting_node_back() {
     town.fails("a", DELETE);
     town.heals_by_boot("a");
     town.until("done", |town| town.status("a").ended_at.is_some());
-    let keeps = |town: &Town| {
-        town.host("a")
-            .annotations
-            .contains_key("dogwatch.dev/node-backup")
-    };
-    town.until("restored", |town| !keeps(town));
+    town.until("restored", |town| !town.keeps("a"));
     assert_eq!(town.node("a").unwrap().annotations["site"], "x");
 }
 

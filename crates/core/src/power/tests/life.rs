@@ -1,0 +1,143 @@
+//! A BMC that says "off" of a machine whose Node lives contradicts it. Source: specification §3.2, "The plain rule".
+
+use super::world::*;
+use crate::condition::Status;
+use crate::power::*;
+
+/// A running host with a Node, whose BMC says off from now on.
+fn lied_about(annotations: &[(&str, &str)], online: bool) -> World {
+    let mut world = World::new(annotations, online, true);
+    world.carries_node(10_000);
+    if online {
+        world.run(120);
+    }
+    world.bmcs[0].default_says = Says::Lie(Reading::Off);
+    world
+}
+
+#[test]
+fn a_host_whose_node_lives_gets_no_command_however_long_its_bmc_says_off() {
+    for (online, seconds) in [
+        (true, 40),
+        (true, 120),
+        (true, 3_600),
+        (false, 120),
+        (false, 3_600),
+    ] {
+        let mut world = lied_about(&[], online);
+        world.run(seconds);
+        assert_eq!(world.kinds(), [], "{online} {seconds} s");
+        let never_off = |(_, status): &(u64, HostStatus)| status.powered_on != Some(false);
+        assert!(world.writes.iter().all(never_off), "{online} {seconds} s");
+        if online {
+            world.bmcs[0].default_says = Says::Truth;
+            world.run(120);
+            assert_eq!(
+                (world.kinds(), world.because()),
+                (vec![], reason::AS_WANTED)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_contradiction_is_said_in_conditions_and_events_and_nothing_is_proved() {
+    let mut world = lied_about(&[], true);
+    world.run(300);
+    assert_eq!(world.because(), reason::POWER_CONTRADICTED);
+    let wanted = world.condition("PowerAsWanted");
+    assert_eq!(
+        (wanted.status, &*wanted.reason),
+        (Status::Unknown, reason::POWER_CONTRADICTED)
+    );
+    assert!(wanted.message.contains("node n1"), "{}", wanted.message);
+    let ready = world.condition("PowerControlReady");
+    assert_eq!(
+        (ready.status, &*ready.reason),
+        (Status::False, reason::POWER_CONTRADICTED)
+    );
+    assert!(world.said(reason::POWER_CONTRADICTED));
+    assert_eq!(world.power().state, Some(State::Unknown));
+    let (seen, config, at) = (&world.seen, &world.config, world.now());
+    assert_eq!(now(seen, config, at), PowerNow::Unknown);
+    assert_eq!(proof(seen, config, at), None);
+}
+
+#[test]
+fn a_host_that_is_really_off_is_powered_on_once_its_node_was_silent() {
+    let mut world = World::new(&[], true, true);
+    world.carries_node(10_000);
+    world.run(120);
+    world.set_power(false);
+    let off = world.time;
+    world.until("on", World::is_on);
+    let took = world.time - off;
+    assert!((30_000..100_000).contains(&took), "{took} ms");
+    world.until_on();
+    assert_eq!(world.kinds(), [Command::On]);
+    assert!(!world.said(reason::POWER_CONTRADICTED));
+}
+
+#[test]
+fn a_contradiction_ends_when_the_node_falls_silent() {
+    let mut world = lied_about(&[], true);
+    world.run(200);
+    assert_eq!(world.because(), reason::POWER_CONTRADICTED);
+    world.set_power(false);
+    world.bmcs[0].default_says = Says::Truth;
+    world.until_on();
+    assert_eq!(world.kinds(), [Command::On]);
+}
+
+#[test]
+fn a_power_on_is_not_sent_again_to_a_machine_whose_node_lives() {
+    // A settle that is shorter than a kubelet's pause: the power-on is under way when the Node is heard.
+    let mut world = World::new(&[(BASE, HARD)], true, true);
+    world.carries_node(10_000);
+    world.until("on sent", |world| world.kinds().contains(&Command::On));
+    world.bmcs[0].default_says = Says::Lie(Reading::Off);
+    world.run(1_200);
+    let ons = world
+        .kinds()
+        .into_iter()
+        .filter(|kind| *kind == Command::On);
+    assert!(ons.count() <= 3, "{:?}", world.kinds());
+    assert!(world.is_on());
+    assert_eq!(world.because(), reason::POWER_CONTRADICTED);
+    assert_eq!(world.power().command, None);
+}
+
+#[test]
+fn a_held_host_whose_node_lives_is_proved_off_no_more() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.carries_node(10_000);
+    world.until_confirmed();
+    world.bmcs[0].default_says = Says::Lie(Reading::Off);
+    world.set_power(true);
+    world.until("contradicted", |world| {
+        world.because() == reason::POWER_CONTRADICTED
+    });
+    world.run(300);
+    assert_eq!(world.status().powered_on, Some(true));
+    assert_eq!(world.power().off_confirmed_at, None);
+    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+    assert_eq!(world.kinds(), [Command::Off], "nothing is sent");
+    world.set_power(false);
+    world.until("proved", |world| {
+        proof(&world.seen, &world.config, world.now()).is_some()
+    });
+}
+
+#[test]
+fn a_lease_is_read_only_of_a_host_that_says_off() {
+    let mut world = World::new(&[], true, true);
+    world.carries_node(10_000);
+    world.run(3_600);
+    assert_eq!(world.life_looks, 0);
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.carries_node(10_000);
+    world.until_confirmed();
+    assert_eq!(world.life_looks, 0, "a proof waits for no Lease");
+    world.run(600);
+    assert!(world.life_looks <= 16, "{}", world.life_looks);
+}
