@@ -36,15 +36,29 @@ pub struct Caller {
 
 impl Caller {
     /// The owner of a client certificate: its common name and its organizations, as the API server
-    /// itself takes them.
-    pub fn of_certificate(common_name: impl Into<String>, organizations: Vec<String>) -> Self {
+    /// itself takes them. Names that Kubernetes keeps for itself are refused: an authority that signs for
+    /// hosts shall not be able to sign for a kubelet, a ServiceAccount or an administrator.
+    ///
+    /// # Errors
+    /// The reserved name.
+    pub fn of_certificate(
+        common_name: impl Into<String>,
+        organizations: Vec<String>,
+    ) -> Result<Self, CertificateRefused> {
+        let name = common_name.into();
+        if name.starts_with(RESERVED) {
+            return Err(CertificateRefused::User(name));
+        }
         let mut groups = organizations;
+        if let Some(group) = groups.iter().find(|group| group.starts_with(RESERVED)) {
+            return Err(CertificateRefused::Group(group.clone()));
+        }
         groups.push(AUTHENTICATED.to_owned());
-        Self {
-            name: common_name.into(),
+        Ok(Self {
+            name,
             groups,
             ..Self::default()
-        }
+        })
     }
 }
 
@@ -54,30 +68,53 @@ impl fmt::Display for Caller {
     }
 }
 
+/// What begins so is Kubernetes' own: its components, its ServiceAccounts, its built-in groups.
+const RESERVED: &str = "system:";
+
+/// Why a client certificate speaks for nobody.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateRefused {
+    /// `system:admin`, `system:node:…`, `system:serviceaccount:…`.
+    #[error("a client certificate may not name a user of Kubernetes itself ({0:?})")]
+    User(String),
+    /// `system:masters`, which no right is ever asked of.
+    #[error("a client certificate may not name a group of Kubernetes itself ({0:?})")]
+    Group(String),
+}
+
 /// Asks the API server about others. Needs `create` on `tokenreviews.authentication.k8s.io` and on
 /// `subjectaccessreviews.authorization.k8s.io` (the ClusterRole `system:auth-delegator`).
 #[derive(Clone)]
 pub struct AccessClient {
     client: Client,
+    audiences: Vec<String>,
 }
 
 impl AccessClient {
-    /// Asks with this client.
-    pub fn new(client: Client) -> Self {
-        Self { client }
+    /// Asks with this client, for tokens that were made for one of these audiences: one that was made for
+    /// the API server itself, or for another service, is worth nothing here, and one of ours nothing there.
+    pub fn new(client: Client, audiences: Vec<String>) -> Self {
+        Self { client, audiences }
     }
 
-    /// Whose token it is; nothing if it is nobody's, or not for this API server.
+    /// Whose token it is; nothing if it is nobody's, or was not made for these audiences.
     pub async fn owner(&self, token: &str) -> Result<Option<Caller>, Error> {
         let review = TokenReview {
             spec: TokenReviewSpec {
                 token: token.to_owned(),
-                ..TokenReviewSpec::default()
+                audiences: Some(self.audiences.clone()),
             },
             ..TokenReview::default()
         };
         let status = self.create(review).await?.status.unwrap_or_default();
-        let user = status.user.filter(|_| status.authenticated == Some(true));
+        // An authenticator that knows of no audiences names none, and has checked none.
+        let checked = status.audiences.unwrap_or_default();
+        let ours = checked
+            .iter()
+            .any(|audience| self.audiences.contains(audience));
+        let user = status
+            .user
+            .filter(|_| status.authenticated == Some(true) && ours);
         Ok(user.and_then(caller))
     }
 

@@ -6,6 +6,8 @@
 //! another one; nothing is sent; a server that does not answer is given up on after
 //! [`CONNECT_PATIENCE`]; no request is repeated behind the caller's back.
 
+mod certificate;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,6 +19,8 @@ use kube::{Client, Config};
 use tower::{BoxError, ServiceBuilder};
 
 use crate::in_time::InTime;
+
+pub use certificate::connect_by_certificate;
 
 /// How long a TCP and TLS connection may take to come about.
 pub const CONNECT_PATIENCE: Duration = Duration::from_secs(5);

@@ -9,6 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use kube::core::Status;
+use serde_json::error::Category;
 use tokio::time::{Instant, sleep_until};
 
 /// How long one request may take. A connection that died silently (a cut cable, a firewall that
@@ -28,9 +29,10 @@ pub enum Error {
     /// There was no answer in time; a write may or may not have been done.
     #[error("no answer from the API server within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The answer is not what the API promises; a write was done.
-    #[error("the answer of the API server cannot be read")]
-    Unreadable(#[source] kube::Error),
+    /// The answer is not what the API promises; a write was done. Where it is so, and not what stands
+    /// there: it may be a Secret.
+    #[error("the answer of the API server cannot be read: {0}")]
+    Unreadable(String),
     /// The request could not even be built or signed; nothing was sent.
     #[error("the request could not be sent")]
     NotSent(#[source] kube::Error),
@@ -71,6 +73,19 @@ impl Error {
         }
     }
 
+    /// Whether a ResourceQuota lets no more of them be made. Source: Kubernetes' admission plugin, which
+    /// has no reason of its own for it.
+    pub fn is_over_quota(&self) -> bool {
+        match self {
+            Error::Answer(status) => {
+                status.code == 403 && status.message.contains("exceeded quota: ")
+            }
+            Error::NoAnswer(_) | Error::Timeout(_) | Error::Unreadable(_) | Error::NotSent(_) => {
+                false
+            }
+        }
+    }
+
     /// The error and its causes in one line, for conditions and Events.
     pub fn in_words(&self) -> String {
         in_words(self)
@@ -101,7 +116,8 @@ impl From<kube::Error> for Error {
     fn from(error: kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => Error::Answer(status),
-            kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => Error::Unreadable(error),
+            kube::Error::SerdeError(error) => Error::Unreadable(place_of(&error)),
+            kube::Error::FromUtf8(_) => Error::Unreadable("it is no UTF-8".into()),
             kube::Error::BuildRequest(_)
             | kube::Error::HttpError(_)
             | kube::Error::Auth(_)
@@ -110,6 +126,16 @@ impl From<kube::Error> for Error {
             _ => Error::NoAnswer(error),
         }
     }
+}
+
+fn place_of(error: &serde_json::Error) -> String {
+    let what = match error.classify() {
+        Category::Io | Category::Eof => "it breaks off",
+        Category::Syntax => "it is no JSON",
+        Category::Data => "it is no such object",
+    };
+    let (line, column) = (error.line(), error.column());
+    format!("{what} (line {line}, column {column})")
 }
 
 /// Asks, but not for longer than [`PATIENCE`].

@@ -54,23 +54,31 @@ impl Name {
 }
 
 impl Said<'_> {
-    /// Says it. A name of its own that is taken was said before.
+    /// Says it. If its name is taken by the same words of ours, it was said before; if somebody else took the
+    /// name, it is said under another one.
     pub(crate) async fn say(&self, client: &Client, now: Now) -> Result<(), Error> {
         let events: Api<EventObject> = Api::namespaced(client.clone(), self.namespace);
-        match ask(events.create(&PostParams::default(), &self.object(now))).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == Kind::AlreadyExists && self.is_named() => Ok(()),
-            Err(error) => Err(error),
+        let object = self.object(&self.name, now);
+        let Err(error) = ask(events.create(&PostParams::default(), &object)).await else {
+            return Ok(());
+        };
+        let Name::Of(name) = &self.name else {
+            return Err(error);
+        };
+        if error.kind() != Kind::AlreadyExists {
+            return Err(error);
         }
+        if was_said(&events, name, &object).await? {
+            return Ok(());
+        }
+        let another = self.object(&Name::From(format!("{name}-")), now);
+        ask(events.create(&PostParams::default(), &another)).await?;
+        Ok(())
     }
 
-    fn is_named(&self) -> bool {
-        matches!(self.name, Name::Of(_))
-    }
-
-    fn object(&self, now: Now) -> EventObject {
+    fn object(&self, name: &Name, now: Now) -> EventObject {
         let at = seconds(now.wall);
-        let (name, from) = match &self.name {
+        let (name, from) = match name {
             Name::Of(name) => (Some(name), None),
             Name::From(beginning) => (None, Some(beginning)),
         };
@@ -92,6 +100,32 @@ impl Said<'_> {
         });
         serde_json::from_value(json).expect("the JSON above is an Event")
     }
+}
+
+/// Whether the Event of this name is ours and says the same: names are made from what is said, so that whoever may
+/// write Events can take the name of a Warning first. With the rights of an older version nobody can look; it is
+/// said once more then.
+async fn was_said(
+    events: &Api<EventObject>,
+    name: &str,
+    ours: &EventObject,
+) -> Result<bool, Error> {
+    match ask(events.get_opt(name)).await {
+        Ok(there) => Ok(there.is_some_and(|there| same_words(&there, ours))),
+        Err(error) if error.kind() == Kind::Forbidden => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The same words by the same reporter about the same object.
+fn same_words(there: &EventObject, ours: &EventObject) -> bool {
+    let (about, our) = (&there.involved_object, &ours.involved_object);
+    there.type_ == ours.type_
+        && there.reason == ours.reason
+        && there.message == ours.message
+        && there.reporting_component == ours.reporting_component
+        && there.reporting_instance == ours.reporting_instance
+        && (&about.kind, &about.name, &about.uid) == (&our.kind, &our.name, &our.uid)
 }
 
 /// A name has room for 253 bytes, and an object's own may need them all.
@@ -138,5 +172,41 @@ mod tests {
         }
         let long = name(&format!("{}.x", "n".repeat(199)), "m", "u", "");
         assert!(long.len() <= 253 && !long.contains(".."), "{long}");
+    }
+
+    #[test]
+    fn only_the_same_words_of_the_same_reporter_about_the_same_object_were_said_before() {
+        let event = Event {
+            severity: Severity::Warning,
+            reason: "RebootFailed",
+            message: "no new boot".into(),
+        };
+        let said = Said {
+            namespace: "default",
+            name: Name::Of("n1.x".into()),
+            about: json!({ "kind": "Node", "name": "n1", "uid": "u" }),
+            component: "dogwatch-coordinator",
+            host: Some("n1"),
+            event: &event,
+        };
+        let now = Now {
+            wall: jiff::Timestamp::UNIX_EPOCH,
+            mono: std::time::Duration::ZERO,
+        };
+        let ours = said.object(&said.name, now);
+        assert!(same_words(&ours.clone(), &ours));
+        let forge: [fn(&mut EventObject); 6] = [
+            |it| it.type_ = Some("Normal".into()),
+            |it| it.reason = Some("Rebooted".into()),
+            |it| it.message = Some("all is well".into()),
+            |it| it.reporting_component = Some("kubelet".into()),
+            |it| it.reporting_instance = Some("n2".into()),
+            |it| it.involved_object.uid = Some("v".into()),
+        ];
+        for forge in forge {
+            let mut there = ours.clone();
+            forge(&mut there);
+            assert!(!same_words(&there, &ours), "{there:?}");
+        }
     }
 }

@@ -8,6 +8,7 @@
 //! that a late duplicate does nothing; no request waits for ever; no error is dropped.
 
 pub mod access;
+pub mod admission;
 pub mod cluster;
 mod condition;
 pub mod connect;
@@ -32,6 +33,6 @@ pub mod rollout;
 pub mod schedule;
 pub mod watch;
 
-pub use connect::{ConnectError, Connection, connect, connect_to};
+pub use connect::{ConnectError, Connection, connect, connect_by_certificate, connect_to};
 pub use error::{Error, Kind};
 pub use kube::Client;

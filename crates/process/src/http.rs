@@ -1,14 +1,17 @@
 //! A small server for `/metrics` and the probes, over HTTP/1.
 //!
-//! **For:** Prometheus and the kubelet's probes.
+//! **For:** Prometheus and the kubelet's probes, each on a listener of its own: whoever reaches the metrics
+//! cannot keep the kubelet from its answer.
 //! **May touch:** one listening socket. What is said is asked of the program each time.
-//! **Promises:** at most [`MOST_CONNECTIONS`] at once, each with a limit for its header and for its
-//! idleness, so that no client costs more than a few KiB.
+//! **Promises:** at most [`MOST_CONNECTIONS`] at once, and a newcomer is served at once: the oldest idle
+//! connection is closed for it. Header, idleness and the reading of an answer have time limits, so that no
+//! client costs more than a few KiB for a few seconds.
+
+mod timed;
 
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::Full;
@@ -17,15 +20,22 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
+use self::timed::Timed;
+use crate::connections::{Connection, Connections, Limits};
 use crate::listen::Listen;
 
 /// How long a client may take for its header, and stay silent between requests.
 pub const HEADER_WITHIN: Duration = Duration::from_secs(10);
 
-/// Connections served at once: a Prometheus or two, the kubelet, a person. Others wait.
+/// How long a client may take to read its answers.
+pub const READ_WITHIN: Duration = Duration::from_secs(10);
+
+/// Connections served at once: a Prometheus or two, the kubelet, a person.
 pub const MOST_CONNECTIONS: usize = 16;
+
+/// Idle ones of one peer.
+pub const MOST_IDLE_PER_PEER: usize = 4;
 
 /// After a failed accept (no file descriptors left, say), so that it does not spin.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -35,12 +45,19 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 pub enum HttpError {
     /// Somebody else listens there.
     #[error(
-        "cannot serve on {0}, the port is in use: set --listen to another one, :0 for any, or off"
+        "cannot serve on {listen}, the port is in use: set {flag} to another one, :0 for any, or off"
     )]
-    InUse(Listen),
+    InUse {
+        /// The flag.
+        flag: &'static str,
+        /// Where.
+        listen: Listen,
+    },
     /// Another reason: no such address, no right to the port.
-    #[error("cannot serve on {listen}: set --listen to an address of this host, or off")]
+    #[error("cannot serve on {listen}: set {flag} to an address of this host, or off")]
     Bind {
+        /// The flag.
+        flag: &'static str,
         /// Where.
         listen: Listen,
         /// Why.
@@ -58,16 +75,44 @@ pub trait Shown: Clone + Send + Sync + 'static {
     fn ready(&self) -> Result<(), String>;
 }
 
+/// What a listener serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pages {
+    /// `--listen`: `/metrics`, and the probes for whoever looks there.
+    All,
+    /// `--probe-listen`: `/healthz` and `/readyz`.
+    Probes,
+}
+
+impl Pages {
+    fn flag(self) -> &'static str {
+        match self {
+            Pages::All => "--listen",
+            Pages::Probes => "--probe-listen",
+        }
+    }
+}
+
 /// A server that has its socket.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    pages: Pages,
 }
 
 impl Server {
-    /// Takes the socket; nothing for `off`.
+    /// Takes the socket of `--listen`; nothing for `off`.
     pub async fn bind(listen: &Listen) -> Result<Option<Self>, HttpError> {
+        Self::bind_for(Pages::All, listen).await
+    }
+
+    /// Takes the socket of `--probe-listen`; nothing for `off`.
+    pub async fn bind_probes(listen: &Listen) -> Result<Option<Self>, HttpError> {
+        Self::bind_for(Pages::Probes, listen).await
+    }
+
+    async fn bind_for(pages: Pages, listen: &Listen) -> Result<Option<Self>, HttpError> {
         let (host, port) = match listen {
             Listen::Off => return Ok(None),
             Listen::At { host, port } => (host.as_deref(), *port),
@@ -77,13 +122,19 @@ impl Server {
             None => everywhere(port).await,
         };
         let ready = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (flag, listen) = (pages.flag(), listen.clone());
         match ready {
-            Ok((address, listener)) => Ok(Some(Self { listener, address })),
+            Ok((address, listener)) => Ok(Some(Self {
+                listener,
+                address,
+                pages,
+            })),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                Err(HttpError::InUse(listen.clone()))
+                Err(HttpError::InUse { flag, listen })
             }
             Err(source) => Err(HttpError::Bind {
-                listen: listen.clone(),
+                flag,
+                listen,
                 source,
             }),
         }
@@ -96,17 +147,19 @@ impl Server {
 
     /// Serves for ever.
     pub async fn serve(self, shown: impl Shown) -> Infallible {
-        let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let connections = Connections::new(Limits {
+            connections: MOST_CONNECTIONS,
+            idle_per_peer: MOST_IDLE_PER_PEER,
+        });
         loop {
-            let place = Arc::clone(&room).acquire_owned().await;
-            let place = place.expect("nobody closes the semaphore");
             match self.listener.accept().await {
-                Ok((stream, _)) => {
-                    let shown = shown.clone();
-                    tokio::spawn(async move {
-                        serve_connection(stream, shown).await;
-                        drop(place);
-                    });
+                Ok((stream, peer)) => {
+                    if let Some(place) = connections.enter(peer.ip()) {
+                        let served = serve_connection(stream, self.pages, shown.clone(), place);
+                        tokio::spawn(served);
+                    }
+                    // The newcomer reads its request before the next one can take its place.
+                    tokio::task::yield_now().await;
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
@@ -127,31 +180,32 @@ async fn everywhere(port: u16) -> io::Result<TcpListener> {
     }
 }
 
-async fn serve_connection(stream: TcpStream, shown: impl Shown) {
-    let answer = service_fn(move |request: Request<Incoming>| {
-        let response = respond(&request, &shown);
+async fn serve_connection(stream: TcpStream, pages: Pages, shown: impl Shown, place: Connection) {
+    let answer = service_fn(|request: Request<Incoming>| {
+        // Served at once; from here on it is idle anew.
+        drop(place.busy());
+        let response = respond(&request, pages, &shown);
         async move { Ok::<_, Infallible>(response) }
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_WITHIN)
         .max_buf_size(8 * 1024)
-        .serve_connection(TokioIo::new(stream), answer)
-        .await;
-    if let Err(error) = served {
-        tracing::debug!(%error, "a client's connection broke");
+        .serve_connection(TokioIo::new(Timed::new(stream, READ_WITHIN)), answer);
+    tokio::select! {
+        served = served => if let Err(error) = served {
+            tracing::debug!(%error, "a client's connection broke");
+        },
+        () = place.closed() => tracing::debug!("an idle connection is closed for a newcomer"),
     }
 }
 
-fn respond(request: &Request<Incoming>, shown: &impl Shown) -> Response<Full<Bytes>> {
+fn respond(request: &Request<Incoming>, pages: Pages, shown: &impl Shown) -> Response<Full<Bytes>> {
     let answer = match request.uri().path() {
-        "/metrics" => (StatusCode::OK, shown.metrics()),
+        "/metrics" if pages == Pages::All => (StatusCode::OK, shown.metrics()),
         "/healthz" => verdict(shown.health()),
         "/readyz" => verdict(shown.ready()),
-        _ => (
-            StatusCode::NOT_FOUND,
-            "not found: there are /metrics, /healthz and /readyz\n".to_owned(),
-        ),
+        _ => (StatusCode::NOT_FOUND, not_found(pages).to_owned()),
     };
     let allowed = [Method::GET, Method::HEAD].contains(request.method());
     if allowed || answer.0 == StatusCode::NOT_FOUND {
@@ -162,6 +216,13 @@ fn respond(request: &Request<Incoming>, shown: &impl Shown) -> Response<Full<Byt
         .headers_mut()
         .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
     refusal
+}
+
+fn not_found(pages: Pages) -> &'static str {
+    match pages {
+        Pages::All => "not found: there are /metrics, /healthz and /readyz\n",
+        Pages::Probes => "not found: there are /healthz and /readyz; --listen serves /metrics\n",
+    }
 }
 
 fn verdict(verdict: Result<(), String>) -> (StatusCode, String) {
@@ -181,3 +242,6 @@ fn text((status, body): (StatusCode, String)) -> Response<Full<Bytes>> {
     );
     response
 }
+
+#[cfg(test)]
+mod tests;

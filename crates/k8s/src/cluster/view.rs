@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use dogwatch_api::reboot_policy::RebootPolicyStatus;
 use dogwatch_core::explain::LeaseRow;
+use dogwatch_core::lock::HeldSeen;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::Policies;
 use dogwatch_core::reboot::NodeSeen;
@@ -13,6 +14,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt as _;
 
 use crate::fleet::lease_row;
+use crate::lock::fenced_by;
 use crate::policy::PolicyObject;
 
 /// The cluster as last seen.
@@ -51,6 +53,8 @@ pub struct LeaseObject {
     pub annotations: BTreeMap<String, String>,
     /// What the lock's rules see of it, if it is the slot of a group.
     pub slot: Option<LeaseRow>,
+    /// What the budgets see of it, if it is the Lease of a remediation that is held.
+    pub remediation: Option<HeldSeen>,
 }
 
 /// A policy's object, beside what it says.
@@ -64,6 +68,16 @@ pub struct PolicyStanding {
     pub generation: Option<i64>,
     /// Its status as it stands; `None` if there is none that can be read.
     pub status: Option<RebootPolicyStatus>,
+}
+
+impl ClusterView {
+    /// The Leases that remediations hold.
+    pub fn remediations(&self) -> Vec<HeldSeen> {
+        let leases = self.leases.values();
+        leases
+            .filter_map(|lease| lease.remediation.clone())
+            .collect()
+    }
 }
 
 impl LeaseObject {
@@ -81,6 +95,7 @@ impl LeaseObject {
             labels: lease.labels().clone(),
             annotations: lease.annotations().clone(),
             slot: lease_row(lease),
+            remediation: fenced_by(lease),
         }
     }
 }

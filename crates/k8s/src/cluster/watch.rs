@@ -13,6 +13,7 @@ use kube::{Api, Client, ResourceExt as _};
 
 use super::view::{ClusterView, LeaseObject, PolicyStanding};
 use crate::error::{Error, Kind};
+use crate::lock::Leases;
 use crate::node::node_seen;
 use crate::paged::{Paged, Trimmed};
 use crate::policy::{PolicyObject, convert, unreadable};
@@ -70,7 +71,7 @@ impl ClusterWatch {
         let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
         Self {
             node_events: watch(nodes, everything(), pauses()).boxed(),
-            lease_events: watch(Full(leases), everything(), pauses()).boxed(),
+            lease_events: watch(Leases(leases), everything(), pauses()).boxed(),
             policy_events: policies(&client, &jitter),
             client,
             jitter,

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use dogwatch_core::drain::Answer;
+use dogwatch_core::drain::{Answer, Refusal};
 use kube::core::Status;
 
 use crate::Error;
@@ -32,6 +32,10 @@ pub(super) fn read(pod: &str, answer: Result<(), Error>) -> Answer {
 
 fn of_status(pod: &str, status: &Status) -> Answer {
     let message = status.message.clone();
+    // Before the code: a webhook chooses its own.
+    if let Some(refusal) = Refusal::read(&message) {
+        return Answer::NotAdmitted { refusal, message };
+    }
     match status.code {
         404 if says_not_found(pod, status) => Answer::AlreadyGone,
         409 if message.contains("UID in") => Answer::AlreadyGone,
@@ -48,6 +52,7 @@ fn of_status(pod: &str, status: &Status) -> Answer {
             },
         },
         403 if cause(status, NAMESPACE_TERMINATING).is_some() => Answer::NamespaceTerminating,
+        403 if of_budget(status) => Answer::Budget { message },
         500 if message.contains("more than one PodDisruptionBudget") => {
             Answer::SeveralBudgets { message }
         }
@@ -66,6 +71,14 @@ pub(super) fn says_not_found(name: &str, status: &Status) -> bool {
         .as_ref()
         .is_some_and(|details| details.name == name);
     status.reason == "NotFound" && named
+}
+
+/// A budget whose own status is no use at the moment: negative, or too many evictions that its
+/// controller has not confirmed.
+fn of_budget(status: &Status) -> bool {
+    let details = status.details.as_ref();
+    details
+        .is_some_and(|details| details.group == "policy" && details.kind == "poddisruptionbudget")
 }
 
 /// The message of the cause with this reason.
@@ -139,6 +152,12 @@ mod tests {
                 Answer::Refused { code: 403, message: "no right".into() },
             ),
             (
+                r#"{"code":403,"reason":"Forbidden","message":"poddisruptionbudgets.policy \"web\" is forbidden: pdb disruptions allowed is negative","details":{"name":"web","group":"policy","kind":"poddisruptionbudget"}}"#,
+                Answer::Budget {
+                    message: "poddisruptionbudgets.policy \"web\" is forbidden: pdb disruptions allowed is negative".into(),
+                },
+            ),
+            (
                 r#"{"code":422,"reason":"Invalid","message":"bad"}"#,
                 Answer::Refused { code: 422, message: "bad".into() },
             ),
@@ -160,6 +179,26 @@ mod tests {
             assert_eq!(said(body), expected, "{body}");
         }
         assert_eq!(read("web-1", Ok(())), Answer::Accepted);
+    }
+
+    #[test]
+    fn a_refusal_by_admission_is_told_by_its_words_whatever_its_code() {
+        let denied = r#"admission webhook "w.example" denied the request: no"#;
+        let failing = r#"Internal error occurred: failed calling webhook "w.example": no"#;
+        let policy = r#"pods "web-1" is forbidden: ValidatingAdmissionPolicy 'w.example' with binding 'b' denied request: no"#;
+        for (message, codes) in [
+            (denied, &[400, 403, 404, 409, 422, 429, 500][..]),
+            (failing, &[500]),
+            (policy, &[401, 403, 413, 422]),
+        ] {
+            for code in codes {
+                let status = serde_json::json!({ "code": code, "message": message }).to_string();
+                let Answer::NotAdmitted { refusal, .. } = said(&status) else {
+                    panic!("{status}: {:?}", said(&status));
+                };
+                assert_eq!(refusal.by.name(), "w.example");
+            }
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use dogwatch_core::name::is_dns_name;
 use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::core::v1::PersistentVolume;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
@@ -181,6 +182,9 @@ impl Attachments {
 }
 
 async fn claim_of(client: &Client, volume: &str) -> Result<Claim, Error> {
+    if !is_dns_name(volume) {
+        return Ok(Claim::None);
+    }
     let api: Api<PersistentVolume> = Api::all(client.clone());
     let volume = ask(api.get(volume)).await?;
     let claim = volume.spec.and_then(|spec| spec.claim_ref);

@@ -50,6 +50,8 @@ impl Drop for Handle {
 /// Runs a [`Drain`] on one node.
 pub struct Runner<C> {
     client: Client,
+    /// Who asks pods to go.
+    evicts: Client,
     clock: C,
     drain: Drain,
     pods: BoxStream<'static, Event<Pod>>,
@@ -71,6 +73,17 @@ impl<C: Fn() -> Now + Send + 'static> Runner<C> {
     /// Starts to drain this node, in a task of its own on the current runtime. The node should be
     /// cordoned: a pod that appears is drained too.
     pub fn start(client: Client, node: &str, config: DrainConfig, clock: C) -> Handle {
+        Self::start_as(client.clone(), client, node, config, clock)
+    }
+
+    /// The same, where another client has the right to evict: `client` then only looks.
+    pub fn start_as(
+        client: Client,
+        evicts: Client,
+        node: &str,
+        config: DrainConfig,
+        clock: C,
+    ) -> Handle {
         let (progress, seen) = watch::channel(Progress::default());
         let (delete_rest, deletes) = watch::channel(false);
         let api: Api<Pod> = Api::all(client.clone());
@@ -78,6 +91,7 @@ impl<C: Fn() -> Now + Send + 'static> Runner<C> {
         let runner = Self {
             pods: objects::watch(Full(api), here, middle).boxed(),
             client,
+            evicts,
             clock,
             drain: Drain::new(config),
             budgets: BTreeMap::new(),
@@ -122,7 +136,7 @@ impl<C: Fn() -> Now + Send + 'static> Runner<C> {
         for one in tries {
             tracing::debug!(pod = %one.pod, way = ?one.way, "asking a pod to go");
             self.calls
-                .push(call::try_to_remove(self.client.clone(), one));
+                .push(call::try_to_remove(self.evicts.clone(), one));
         }
         for set in look_up {
             self.calls.push(call::look_up(self.client.clone(), set));

@@ -10,12 +10,13 @@ use kube::api::ListParams;
 
 use super::FleetClient;
 use super::hosts::controller_seen;
-use crate::error::{Error, ask};
+use crate::error::Error;
+use crate::lock::list_leases;
 
 impl FleetClient {
     /// Who leads the controllers, since when, and which replicas of the lock API there are: one list.
     pub async fn healer(&self) -> Result<HealerSeen, Error> {
-        let leases = ask(self.leases().list(&ListParams::default())).await?.items;
+        let leases = list_leases(&self.leases(), ListParams::default()).await?;
         let leader = leases.iter().find(|it| it.name_any() == lease::LEADER);
         let spec = leader.and_then(|leader| leader.spec.as_ref());
         let since = spec.and_then(|spec| spec.acquire_time.as_ref());

@@ -14,6 +14,8 @@ mod abort;
 mod check;
 mod healer;
 mod hosts;
+mod installed;
+mod mark;
 mod names;
 mod on_node;
 mod pause;
@@ -27,6 +29,7 @@ mod who;
 
 pub use abort::{AbortAsked, NodeWatch};
 pub use hosts::{Carried, HostChange, HostChanged, HostFound, HostsFound, HostsWatch};
+pub use installed::{Container, Installed, Workload};
 pub use pause::PauseChange;
 pub(crate) use read::lease_row;
 pub use remedies::{RemediesFound, remedies_seen};

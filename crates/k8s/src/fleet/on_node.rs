@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use dogwatch_api::COORDINATOR;
 use dogwatch_core::drain::{DaemonSetRef, PodSeen};
 use dogwatch_core::explain::{CoordinatorSeen, OnNode};
-use dogwatch_core::name::NodeName;
+use dogwatch_core::name::{NodeName, is_dns_name};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -65,7 +65,7 @@ impl FleetClient {
 
 fn daemonset_of(pod: &PodSeen) -> Option<DaemonSetRef> {
     let owner = pod.controller.as_ref()?;
-    (owner.kind == "DaemonSet").then(|| DaemonSetRef {
+    (owner.kind == "DaemonSet" && is_dns_name(&owner.name)).then(|| DaemonSetRef {
         namespace: pod.pod.namespace.clone(),
         name: owner.name.clone(),
     })

@@ -15,7 +15,7 @@ use super::FleetClient;
 use crate::Error;
 use crate::cluster::LeaseObject;
 use crate::error::ask;
-use crate::lock::{RemedyHeld, fenced_by, lease_seen, told_by_group};
+use crate::lock::{RemedyHeld, fenced_by, lease_seen, list_leases, told_by_group, waiting_hosts};
 use crate::node::{get_node, node_seen};
 use crate::policy;
 
@@ -30,9 +30,9 @@ impl FleetClient {
     pub(super) async fn read_whole(&self) -> Result<(Fleet, RemedyLeases), Error> {
         let everything = ListParams::default();
         let nodes = ask(self.nodes().list(&everything)).await?;
-        let leases = ask(self.leases().list(&everything)).await?;
+        let leases = list_leases(&self.leases(), everything).await?;
         let policies = policy::policies(&self.client).await?;
-        let remedies = leases.items.iter().filter_map(remedy_lease).collect();
+        let remedies = leases.iter().filter_map(remedy_lease).collect();
         let fleet = Fleet {
             policies,
             // The API server accepts no name that we would not.
@@ -41,9 +41,10 @@ impl FleetClient {
                 .iter()
                 .filter_map(|node| node_seen(node).ok())
                 .collect(),
-            leases: leases.items.iter().filter_map(lease_row).collect(),
-            remedies: leases.items.iter().filter_map(fenced_by).collect(),
-            hosts: leases.items.iter().flat_map(told_by_group).collect(),
+            leases: leases.iter().filter_map(lease_row).collect(),
+            remedies: leases.iter().filter_map(fenced_by).collect(),
+            hosts: leases.iter().flat_map(told_by_group).collect(),
+            waiting_hosts: leases.iter().flat_map(waiting_hosts).collect(),
         };
         Ok((fleet, remedies))
     }
@@ -69,8 +70,11 @@ pub(super) type RemedyLeases = BTreeMap<NodeName, RemedyLease>;
 /// If it is one that is held.
 pub(super) fn remedy_lease(lease: &Lease) -> Option<(NodeName, RemedyLease)> {
     let held = RemedyHeld::of(&LeaseObject::of(lease))?;
-    let resource_version = held.resource_version;
-    Some((held.node, RemedyLease { resource_version }))
+    let lease = RemedyLease {
+        subject: held.subject,
+        resource_version: held.resource_version,
+    };
+    Some((held.node, lease))
 }
 
 /// The group is told by the name: a Lease that lost its label is still that slot.

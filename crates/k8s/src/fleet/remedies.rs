@@ -56,7 +56,7 @@ impl FleetClient {
             HostsFound::NoKind => return Ok(RemediesFound::NoKind),
         };
         // Four lists at once are much to carry around.
-        let seen = Box::pin(remedy::everything(&self.client));
+        let seen = Box::pin(remedy::everything(&self.client, &self.namespace));
         let (seen, (fleet, leases)) = futures::try_join!(seen, self.read_whole())?;
         let controller = self.controller().await.unwrap_or(ControllerSeen::Unknown);
         let view = view(&seen, &fleet, leases, &hosts, controller);
@@ -66,7 +66,7 @@ impl FleetClient {
     /// Keeps Machines and requests in sight. Nothing is sent before it is asked what has changed.
     pub fn watch_remedies(&self) -> RemedyWatch {
         // One person looks: pauses need no spreading.
-        RemedyWatch::new(self.client.clone(), || 0.5)
+        RemedyWatch::new(self.client.clone(), None, || 0.5)
     }
 }
 
@@ -104,6 +104,7 @@ fn view(
                 .map(|it| (it.name.clone(), Arc::new(it.clone())))
                 .collect(),
             leases,
+            backups: seen.backups.clone(),
             synced: seen.synced,
         },
         policies: fleet.policies.clone(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dogwatch_core::explain::{Fleet, LeaseRow};
+use dogwatch_core::lock::api_lock::WaitingHost;
 use dogwatch_core::lock::{HeldSeen, Waiter};
 use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::policy::Policies;
@@ -16,7 +17,7 @@ use kube::ResourceExt as _;
 use super::FleetClient;
 use super::read::{RemedyLeases, lease_row, remedy_lease};
 use crate::Error;
-use crate::lock::{fenced_by, told_by_group};
+use crate::lock::{Leases, fenced_by, told_by_group, waiting_hosts};
 use crate::node::node_seen;
 use crate::policy::{PoliciesSeen, watch_policies};
 use crate::watch::{Event, Full, Selection, watch};
@@ -37,6 +38,7 @@ struct LeaseNews {
     remedy: Option<(NodeName, RemedyLease)>,
     fenced: Option<HeldSeen>,
     hosts: Vec<(GroupName, Waiter)>,
+    waiting_hosts: Vec<WaitingHost>,
 }
 
 impl FleetClient {
@@ -46,7 +48,7 @@ impl FleetClient {
         let pauses = || 0.5;
         FleetWatch {
             node_events: watch(Full(self.nodes()), Selection::default(), pauses).boxed(),
-            lease_events: watch(Full(self.leases()), Selection::default(), pauses).boxed(),
+            lease_events: watch(Leases(self.leases()), Selection::default(), pauses).boxed(),
             nodes: None,
             leases: None,
             policy_events: watch_policies(self.client.clone(), pauses).boxed(),
@@ -70,6 +72,7 @@ impl FleetWatch {
                     remedy: remedy_lease(lease),
                     fenced: fenced_by(lease),
                     hosts: told_by_group(lease),
+                    waiting_hosts: waiting_hosts(lease),
                 })
             }),
             Some(seen) = self.policy_events.next() => {
@@ -99,6 +102,10 @@ impl FleetWatch {
             hosts: leases
                 .values()
                 .flat_map(|news| news.hosts.clone())
+                .collect(),
+            waiting_hosts: leases
+                .values()
+                .flat_map(|news| news.waiting_hosts.clone())
                 .collect(),
         })
     }

@@ -1,7 +1,7 @@
 //! Who the caller is, and what they may do: the API server's answers about whoever asks.
 
+use dogwatch_core::admission::{not_in_force, unknown_account};
 use dogwatch_core::power::HostName;
-use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
@@ -10,6 +10,7 @@ use kube::api::PostParams;
 
 use super::FleetClient;
 use crate::Error;
+use crate::admission;
 use crate::error::ask;
 
 impl FleetClient {
@@ -18,13 +19,24 @@ impl FleetClient {
     /// # Errors
     /// When there is no answer.
     pub async fn user(&self) -> Result<Option<String>, Error> {
-        let api: Api<SelfSubjectReview> = Api::all(self.client.clone());
-        let review = SelfSubjectReview::default();
-        let answer = ask(api.create(&PostParams::default(), &review)).await?;
-        let user = answer.status.and_then(|status| status.user_info);
-        Ok(user
-            .and_then(|user| user.username)
-            .filter(|name| !name.is_empty()))
+        admission::user(&self.client).await
+    }
+
+    /// What keeps the admission policies from being in force for Dogwatch's accounts, each in a sentence.
+    ///
+    /// # Errors
+    /// When policies or workloads cannot be listed.
+    pub async fn admission_gaps(&self) -> Result<Vec<String>, Error> {
+        let Some(seen) = admission::policies(&self.client).await? else {
+            return Ok(Vec::new());
+        };
+        let mut gaps = not_in_force(&seen);
+        for workload in self.workloads().await? {
+            let (home, account) = (&workload.namespace, &workload.account);
+            let user = format!("system:serviceaccount:{home}:{account}");
+            gaps.extend(unknown_account(&user, &workload.program, &self.namespace));
+        }
+        Ok(gaps)
     }
 
     /// Whether the caller may say that this host is off: verb `update` on `baremetalhosts/confirm-off` of

@@ -1,41 +1,74 @@
-//! BareMetalHosts: which one names a Node, and the request to reboot it.
+//! BareMetalHosts: which one carries a Node, and the request to reboot it.
 //! Source: specification §2.4; `metal3.io/v1alpha1` as metal3 defines it.
+
+use std::sync::Arc;
 
 use dogwatch_api::annotation;
 use dogwatch_core::heal::{Escalated, HostRef};
 use dogwatch_core::name::NodeName;
+use dogwatch_core::power::Host;
 use dogwatch_core::reboot::Parsed;
-use kube::api::{ListParams, PartialObjectMeta, Patch};
-use kube::{Api, ResourceExt as _};
+use dogwatch_core::remedy::{World, host_carrying};
+use kube::Api;
+use kube::api::{ListParams, Patch};
 use serde_json::json;
 
 use super::{HealClient, params};
 use crate::error::{Error, Kind, ask};
-use crate::host::HostObject;
+use crate::host::{HostObject, convert};
+use crate::node::{get_node, node_seen};
+use crate::paged::list;
+use crate::remedy::{self, RemedyView};
 
 /// What the power controller obeys: a reboot without asking the machine first, for it does not
 /// answer. Once: the key has no suffix.
 const HARD: &str = r#"{"mode":"hard"}"#;
 
 impl HealClient {
-    /// The hosts that name this Node: hosts choose nodes, never the reverse, for a kubelet may write
-    /// on its own Node. Or why they cannot be known.
-    pub async fn hosts_of(&self, node: &NodeName) -> Result<Result<Vec<HostRef>, String>, Error> {
+    /// The host that carries this Node, by every link that remediation goes by: hosts and Machines choose
+    /// Nodes, never the reverse, for a kubelet may write on its own Node. Or why it cannot be known.
+    pub async fn host_of(&self, node: &NodeName) -> Result<Result<HostRef, String>, Error> {
         let hosts: Api<HostObject> = Api::all(self.client.clone());
-        match ask(hosts.list_metadata(&ListParams::default())).await {
-            Ok(list) => Ok(Ok(list
-                .items
-                .iter()
-                .filter(|host| names(host, node))
-                .filter_map(host_ref)
-                .collect())),
+        let hosts = match ask(list(&hosts, ListParams::default(), convert)).await {
+            Ok(hosts) => hosts.items,
             Err(error) if error.kind() == Kind::NotFound => {
-                Ok(Err("there are no BareMetalHosts in this cluster".into()))
+                return Ok(Err("there are no BareMetalHosts in this cluster".into()));
             }
-            Err(error) if matches!(error.kind(), Kind::Forbidden | Kind::Refused) => Ok(Err(
-                format!("BareMetalHosts cannot be listed: {}", error.in_words()),
-            )),
-            Err(error) => Err(error),
+            Err(error) if matches!(error.kind(), Kind::Forbidden | Kind::Refused) => {
+                let why = format!("BareMetalHosts cannot be listed: {}", error.in_words());
+                return Ok(Err(why));
+            }
+            Err(error) => return Err(error),
+        };
+        let (machines, there) = futures::try_join!(
+            Box::pin(self.links()),
+            get_node(&self.client, node.as_str())
+        )?;
+        // The API server accepts no name that we would not.
+        let there = there.and_then(|there| node_seen(&there).ok());
+        let world = World {
+            machines: machines.machines,
+            infra: machines.infra,
+            hosts: hosts
+                .into_iter()
+                .map(|it| (it.name.clone(), Arc::new(it)))
+                .collect(),
+            nodes: there
+                .into_iter()
+                .map(|it| (it.name.clone(), Arc::new(it)))
+                .collect(),
+            synced: true,
+            ..World::default()
+        };
+        Ok(host_carrying(&world, node).map(|host| host_ref(&host)))
+    }
+
+    /// Where Machines may not be listed (the rights are those of an older version), hosts alone say what they
+    /// carry, as they did then.
+    async fn links(&self) -> Result<RemedyView, Error> {
+        match Box::pin(remedy::links(&self.client)).await {
+            Err(error) if error.kind() == Kind::Forbidden => Ok(RemedyView::default()),
+            found => found,
         }
     }
 
@@ -53,19 +86,14 @@ impl HealClient {
     }
 }
 
-fn names(host: &PartialObjectMeta<HostObject>, node: &NodeName) -> bool {
-    host.annotations().get(annotation::NODE).map(String::as_str) == Some(node.as_str())
-}
-
-fn host_ref(host: &PartialObjectMeta<HostObject>) -> Option<HostRef> {
-    let annotations = host.annotations();
-    let mark = annotations.get(annotation::ESCALATED).map(String::as_str);
-    Some(HostRef {
-        namespace: host.namespace()?,
-        name: host.name_any(),
-        uid: host.uid()?,
-        resource_version: host.resource_version()?,
-        asked: annotations.contains_key(annotation::METAL3_REBOOT),
-        mark: Parsed::<Escalated>::read(mark),
-    })
+fn host_ref(host: &Host) -> HostRef {
+    let mark = host.annotations.get(annotation::ESCALATED);
+    HostRef {
+        namespace: host.name.namespace.clone(),
+        name: host.name.name.clone(),
+        uid: host.uid.clone(),
+        resource_version: host.resource_version.clone(),
+        asked: host.annotations.contains_key(annotation::METAL3_REBOOT),
+        mark: Parsed::<Escalated>::read(mark.map(String::as_str)),
+    }
 }

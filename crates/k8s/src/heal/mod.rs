@@ -15,10 +15,10 @@ use dogwatch_core::Now;
 use dogwatch_core::condition::Write;
 use dogwatch_core::heal::{ApiRead, Escalated, NodeRead};
 use dogwatch_core::lock::api_lock::{ApiNode, NodeWrite};
-use dogwatch_core::lock::{self, HolderId, LeaseSeen};
+use dogwatch_core::lock::{self, HolderId, HolderNode, LeaseSeen};
 use dogwatch_core::name::{NodeName, RunId};
 use dogwatch_core::policy::{Policies, ReturnGate};
-use dogwatch_core::reboot::{HolderSeen, NodePatch, NodeSeen, Parsed, group_of_lease};
+use dogwatch_core::reboot::{NodePatch, NodeSeen, Parsed, group_of_lease};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
@@ -29,7 +29,7 @@ pub use event::About;
 
 use crate::error::{Error, Kind, ask};
 use crate::fleet::lease_row;
-use crate::lock::{BidOutcome, Leaving, LockClient, ReleaseOutcome, api_lock};
+use crate::lock::{BidOutcome, Leaving, LockClient, ReleaseOutcome, api_lock, list_leases};
 use crate::manager::patched_by;
 use crate::node::{get_node, merge_patch, node_seen, patch_conditions, shut_gates};
 
@@ -62,24 +62,9 @@ impl HealClient {
         })
     }
 
-    /// The Node that a Lease is held for, read twice.
-    pub async fn read_holder(
-        &self,
-        lease: &LeaseSeen,
-        taken: Duration,
-    ) -> Result<Option<HolderSeen>, Error> {
-        let Some(name) = lock::holder_node_name(lease) else {
-            return Ok(None);
-        };
-        let locks = self.locks();
-        let first = locks.holder_node(&name).await?;
-        let second = locks.holder_node(&name).await?;
-        Ok(Some(HolderSeen {
-            lease: lease.name.clone(),
-            resource_version: lease.resource_version.clone(),
-            reads: [first, second],
-            taken,
-        }))
+    /// What there is under the name of the Node that a Lease is held for, read afresh.
+    pub async fn holder_node(&self, name: &NodeName) -> Result<HolderNode, Error> {
+        self.locks().holder_node(name).await
     }
 
     /// The Node of a host of the lock API, **then** every slot.
@@ -92,8 +77,8 @@ impl HealClient {
             Some(name) => api_lock::read(&self.client, name.as_str()).await?,
             None => None,
         };
-        let leases = ask(self.leases().list(&ListParams::default())).await?;
-        let leases = leases.items.iter().filter_map(lease_row);
+        let leases = list_leases(&self.leases(), ListParams::default()).await?;
+        let leases = leases.iter().filter_map(lease_row);
         Ok(ApiRead {
             node,
             leases: leases.map(|row| row.lease).collect(),
@@ -233,9 +218,7 @@ fn params() -> PatchParams {
 }
 
 fn seen(node: &Node) -> Result<NodeSeen, Error> {
-    node_seen(node).map_err(|error| {
-        Error::Unreadable(kube::Error::SerdeError(serde::de::Error::custom(error)))
-    })
+    node_seen(node).map_err(|error| Error::Unreadable(error.to_string()))
 }
 
 fn bid(outcome: BidOutcome) -> Result<Option<LeaseSeen>, Error> {

@@ -21,7 +21,7 @@ use crate::manager::patched_by;
 /// A hand on the hosts.
 #[derive(Clone)]
 pub struct HostClient {
-    client: Client,
+    pub(super) client: Client,
 }
 
 impl HostClient {

@@ -17,6 +17,7 @@ pub fn convert(object: &HostObject) -> Host {
     Host {
         name: HostName::new(object.namespace().unwrap_or_default(), object.name_any()),
         uid: object.uid().unwrap_or_default(),
+        created: object.metadata.creation_timestamp.as_ref().map(|at| at.0),
         resource_version: object.resource_version().unwrap_or_default(),
         deleting: object.metadata.deletion_timestamp.is_some(),
         annotations: annotations(object),

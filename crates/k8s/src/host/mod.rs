@@ -3,7 +3,7 @@
 //! **For:** the power controller ([`HostWatch`], [`HostClient`]); people's commands ([`HostClient::list`]).
 //! **May touch:** `metal3.io` BareMetalHosts (list, watch, get; their status, and the annotations that
 //! are named), Secrets (get by name), Events about hosts, Leases called `baremetal-operator` (list,
-//! watch).
+//! watch), Leases of Nodes (get by name), Machines and Metal3Machines beside a host (list).
 //! **Promises:**
 //! - A host that cannot be understood is not left out: it has no usable level, and says why in words.
 //! - Every write carries uid and resourceVersion of what it was decided on, and its answer is compared:
@@ -16,6 +16,7 @@
 mod client;
 mod convert;
 mod leaders;
+mod life;
 mod object;
 mod secret;
 mod status;

@@ -117,8 +117,14 @@ fn missing(reason: &'static str, message: String) -> SecretTrouble {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    use kube::client::Body;
     use serde_json::json;
+    use tracing_subscriber::filter::filter_fn;
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::*;
 
     fn read(data: &serde_json::Value) -> Result<Secret, SecretTrouble> {
         let object = json!({ "metadata": { "namespace": "site", "name": "bmc", "uid": "u",
@@ -130,6 +136,54 @@ mod tests {
     const PASSWORD: &str = "aHVudGVyMgo="; // "hunter2\n"
     const BLANK: &str = "IAo=";
     const BYTES: &str = "//8=";
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Log {
+        fn write(&mut self, some: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(some);
+            Ok(some.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_cannot_be_parsed_is_in_no_log_and_in_no_error() {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_writer(move || writer.clone())
+            .finish()
+            .with(filter_fn(|metadata| {
+                dogwatch_process::log::is_shown(metadata.target())
+            }));
+        let _guard = tracing::subscriber::set_default(subscriber);
+        for body in [
+            r#"{"kind": "Secret", "data": "hunter2"}"#,
+            r#"{"kind": "Secret", "data": {"password": "hunter2"#,
+            r#"{"kind": "Secret", "metadata": "hunter2"}"#,
+        ] {
+            let answer = move |_: http::Request<Body>| async move {
+                http::Response::builder().body(Body::from(body.as_bytes().to_vec()))
+            };
+            let client = Client::new(tower::service_fn(answer), "default");
+            let Err(SecretTrouble::NotNow(error)) = super::read(&client, "site", "bmc").await
+            else {
+                panic!("{body} is no Secret");
+            };
+            let words = error.in_words();
+            assert!(!words.contains("hunter2"), "{words}");
+        }
+        tracing::warn!("what is ours is shown");
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(text.contains("what is ours is shown"), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
 
     #[test]
     fn user_and_password_are_read_without_white_space_around_them_and_not_shown() {

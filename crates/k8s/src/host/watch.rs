@@ -1,14 +1,17 @@
 //! All hosts, and metal3's own controllers, kept in sight.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::power::{Host, HostName};
+use dogwatch_api::bare_metal_host::{API_VERSION, PLURAL};
+use dogwatch_core::power::{Host, HostName, OwnerRules};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{ListParams, ObjectList, WatchParams};
+use kube::core::Status;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::time::Instant;
 
@@ -18,7 +21,7 @@ use super::object::HostObject;
 use super::view::HostView;
 use crate::error::{Error, Kind};
 use crate::paged::{Paged, Trimmed};
-use crate::watch::{Event, Full, SHORTEST, Selection, watch};
+use crate::watch::{Changes, Event, Full, SHORTEST, Selection, Watched, watch};
 
 /// When to look again where nothing can be watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +59,15 @@ pub struct HostWatch {
     view: HostView,
 }
 
+/// What is told beside the hosts.
+#[derive(PartialEq)]
+struct Summary {
+    synced: bool,
+    installed: bool,
+    trouble: BTreeMap<&'static str, String>,
+    not_believed: BTreeMap<String, String>,
+}
+
 enum Sight {
     /// They are watched; whether a list has come since that was begun.
     Open {
@@ -75,20 +87,20 @@ enum Change {
 }
 
 impl HostWatch {
-    /// Watches all hosts; those in the namespaces `ours` are ours whoever else lives. Nothing is sent
-    /// before [`Self::changed`] is awaited. `jitter` gives a number in 0..1 for each pause.
+    /// Watches all hosts; whose they are goes by `rules`. Nothing is sent before [`Self::changed`] is awaited.
+    /// `jitter` gives a number in 0..1 for each pause.
     pub fn new(
         client: Client,
-        ours: BTreeSet<String>,
+        rules: OwnerRules,
         jitter: impl Fn() -> f64 + Send + Sync + 'static,
     ) -> Self {
-        Self::at(client, ours, Cadence::default(), jitter)
+        Self::at(client, rules, Cadence::default(), jitter)
     }
 
     /// The same, looking again at another cadence.
     pub fn at(
         client: Client,
-        ours: BTreeSet<String>,
+        rules: OwnerRules,
         cadence: Cadence,
         jitter: impl Fn() -> f64 + Send + Sync + 'static,
     ) -> Self {
@@ -105,7 +117,7 @@ impl HostWatch {
             look: None,
             next_look: Duration::ZERO,
             view: HostView {
-                ours,
+                rules,
                 ..HostView::default()
             },
         }
@@ -137,19 +149,18 @@ impl HostWatch {
         }
     }
 
-    /// What is told beside the hosts.
-    fn summary(&self) -> (bool, bool, Vec<(&'static str, String)>) {
-        let trouble = self.view.trouble.clone();
-        (
-            self.view.synced,
-            self.view.installed,
-            trouble.into_iter().collect(),
-        )
+    fn summary(&self) -> Summary {
+        Summary {
+            synced: self.view.synced,
+            installed: self.view.installed,
+            trouble: self.view.trouble.clone(),
+            not_believed: self.view.leaders_not_believed(),
+        }
     }
 
     async fn next(&mut self) -> Change {
         const NEVER: &str = "a watch has no end";
-        let due = self.view.operators.look_at();
+        let due = self.view.operators.look_at(&self.view.rules);
         let due = due.map(|due| self.began + due.max(self.next_look));
         tokio::select! {
             change = next_host(&mut self.hosts) => change,
@@ -203,7 +214,9 @@ impl HostWatch {
             return;
         }
         names.insert(host.name.clone());
-        names.extend(self.view.sharing.put(&host.name, &host.levels));
+        let seniority = self.view.seniority(host);
+        let sharing = &mut self.view.sharing;
+        names.extend(sharing.put(&host.name, seniority, &host.levels));
         self.view.hosts.insert(host.name.clone(), Arc::clone(host));
     }
 
@@ -277,13 +290,39 @@ impl HostWatch {
 
 fn open(client: &Client, jitter: &Arc<dyn Fn() -> f64 + Send + Sync>) -> Sight {
     let jitter = Arc::clone(jitter);
-    let hosts = Paged {
-        api: Api::<HostObject>::all(client.clone()),
-        keep: Arc::new(|object: &HostObject| Arc::new(convert(object))),
+    let hosts = IfServed {
+        client: client.clone(),
+        hosts: Paged {
+            api: Api::<HostObject>::all(client.clone()),
+            keep: Arc::new(|object: &HostObject| Arc::new(convert(object))),
+        },
     };
     Sight::Open {
         events: watch(hosts, Selection::default(), move || jitter()).boxed(),
         is_listed: false,
+    }
+}
+
+/// Where the kind is not there nobody has rights over it: a list would be answered 403, and not 404.
+struct IfServed<W> {
+    client: Client,
+    hosts: W,
+}
+
+impl<W: Watched> Watched for IfServed<W> {
+    type Object = W::Object;
+
+    async fn list(&self, params: &ListParams) -> kube::Result<ObjectList<W::Object>> {
+        let kinds = self.client.list_api_group_resources(API_VERSION).await?;
+        if kinds.resources.iter().any(|it| it.name == PLURAL) {
+            return self.hosts.list(params).await;
+        }
+        let status = Status::failure("there is no kind BareMetalHost", "NotFound").with_code(404);
+        Err(kube::Error::Api(status.boxed()))
+    }
+
+    async fn watch(&self, params: &WatchParams, version: &str) -> kube::Result<Changes<W::Object>> {
+        self.hosts.watch(params, version).await
     }
 }
 

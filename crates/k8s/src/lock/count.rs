@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dogwatch_api::{label, lease as lease_name};
-use dogwatch_core::lock::{HeldSeen, HolderId, LeaseSeen, NodeRow, Reads};
+use dogwatch_core::handshake::RemedyRecord;
+use dogwatch_core::lock::{HeldSeen, HolderId, LeaseSeen, NodeRow, Reads, RemediationHeld};
 use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::policy::{self, Policies};
 use http::header::{ACCEPT, HeaderValue};
@@ -16,8 +17,8 @@ use kube::api::ListParams;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::group::{has_nodes, is_exact};
-use super::{LockClient, and, group_selector, lease, remedy};
+use super::group::is_exact;
+use super::{LockClient, and, group_selector, lease, remedy, trim};
 use crate::error::{Error, ask};
 
 impl LockClient {
@@ -31,14 +32,15 @@ impl LockClient {
         group: &GroupName,
         policies: &Policies,
     ) -> Result<Reads, Error> {
-        let leases = ask(self.leases.list(&ListParams::default())).await?;
+        let leases = trim::list(&self.leases, ListParams::default()).await?;
         let held = leases
-            .items
             .iter()
             .filter_map(|lease| held(lease, group))
+            .map(|held| held.without_vanished_group(policies.known()))
             .collect();
         Ok(Reads {
             lease: own.name.clone(),
+            group: group.clone(),
             nodes: self.members(group, policies).await?,
             held,
         })
@@ -52,7 +54,8 @@ impl LockClient {
     }
 
     async fn members(&self, group: &GroupName, policies: &Policies) -> Result<Vec<NodeRow>, Error> {
-        if !has_nodes(group, policies) {
+        // The selector of a group that no policy makes would be that of the group `default`.
+        if !policy::has_group(policies.known(), group) {
             return Ok(Vec::new());
         }
         let selector = group_selector(group, policies);
@@ -205,6 +208,7 @@ pub(super) fn held(lease: &Lease, group: &GroupName) -> Option<HeldSeen> {
     let holder = lease::holder(lease).filter(|_| own_kind)?;
     let record = lease::record(lease);
     let remedy = remedy::record(lease);
+    let is_remedy = name.starts_with(lease_name::REMEDY_PREFIX);
     let node = record.as_ref().and_then(|record| record.node.clone());
     let node = node.or_else(|| remedy.as_ref().map(|remedy| remedy.node.clone()));
     Some(HeldSeen {
@@ -212,12 +216,19 @@ pub(super) fn held(lease: &Lease, group: &GroupName) -> Option<HeldSeen> {
         resource_version: lease.resource_version().unwrap_or_default(),
         max: record.as_ref().map(|record| record.max),
         node: node.or_else(|| node_in_name(&name, &holder)),
-        // What cannot be read may be one.
-        fences_control_plane: name.starts_with(lease_name::REMEDY_PREFIX)
-            && remedy.is_none_or(|remedy| remedy.control_plane),
+        remediation: is_remedy.then(|| remediation(remedy)),
         holder,
         lease: name,
     })
+}
+
+/// What cannot be read may be a control-plane node, and of any group.
+fn remediation(record: Option<RemedyRecord>) -> RemediationHeld {
+    RemediationHeld {
+        control_plane: record.as_ref().is_none_or(|record| record.control_plane),
+        since: record.as_ref().map(|record| record.since),
+        group: record.and_then(|record| record.group),
+    }
 }
 
 /// The Lease of a remediation that is held, as a count of whatever group sees it.
@@ -240,7 +251,7 @@ fn node_in_name(lease: &str, holder: &HolderId) -> Option<NodeName> {
 }
 
 fn unreadable(why: String) -> Error {
-    Error::Unreadable(kube::Error::SerdeError(serde::de::Error::custom(why)))
+    Error::Unreadable(why)
 }
 
 #[cfg(test)]

@@ -28,10 +28,3 @@ pub fn group_selector(group: &GroupName, policies: &Policies) -> String {
 pub(super) fn is_exact(policies: &Policies) -> bool {
     policies.known().is_empty()
 }
-
-/// Whether nodes can be in it at all: a FleetLock group has whatever name its clients gave it, and
-/// the selector of a group that no policy makes would be that of the group `default`.
-pub(super) fn has_nodes(group: &GroupName, policies: &Policies) -> bool {
-    let of_role = *group == GroupName::default_group() || *group == GroupName::control_plane();
-    of_role || policies.known().iter().any(|policy| policy.name == *group)
-}

@@ -62,7 +62,7 @@ pub(super) fn written(before: &LeaseSeen, answer: &Lease) -> Result<LeaseSeen, E
         });
     group.and_then(|group| seen(answer, &group)).ok_or_else(|| {
         let text = format!("{} was answered without a UID or version", before.name);
-        Error::Unreadable(kube::Error::SerdeError(serde::de::Error::custom(text)))
+        Error::Unreadable(text)
     })
 }
 

@@ -16,10 +16,11 @@ mod lease;
 mod presence;
 mod remedy;
 mod slots;
+mod trim;
 mod write;
 
 use dogwatch_api::{annotation, label, lease as lease_name};
-use dogwatch_core::lock::{HolderId, HolderNode, LeaseSeen, Waiter};
+use dogwatch_core::lock::{self, HolderId, HolderNode, LeaseSeen, Waiter};
 use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::policy::{self, Policies};
 use dogwatch_core::reboot::group_of_lease;
@@ -31,16 +32,17 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 
 use crate::error::{Error, Kind, ask};
-use crate::watch::{Event, Full, Selection, watch};
+use crate::watch::{Event, Selection, watch};
 
 pub(crate) use count::fenced_by;
 pub(crate) use lease::seen as lease_seen;
 
 pub use group::group_selector;
-pub(crate) use presence::told_by_group;
 pub use presence::{Presence, WaitingHere};
+pub(crate) use presence::{told_by_group, waiting_hosts};
 pub use remedy::{Freed, RemedyHeld, RemedyLease, Taken};
 pub use slots::Slots;
+pub(crate) use trim::{Leases, list as list_leases};
 pub use write::{BidOutcome, Leaving, ReleaseOutcome};
 
 /// One holder's hand on the locks of one namespace.
@@ -86,7 +88,9 @@ impl LockClient {
         slots: u32,
         seen: &[LeaseSeen],
     ) -> Result<(), Error> {
-        for slot in (0..slots).filter(|slot| seen.iter().all(|lease| lease.slot != *slot)) {
+        for slot in
+            (0..slots.min(lock::SLOTS)).filter(|slot| seen.iter().all(|lease| lease.slot != *slot))
+        {
             let free = lease::free(group, slot);
             match ask(self.leases.create(&PostParams::default(), &free)).await {
                 Ok(_) => {}
@@ -94,6 +98,8 @@ impl LockClient {
                     self.label(group, &lease_name::slot_name(group.as_str(), slot))
                         .await?;
                 }
+                // No more may be made here, by a quota: those that are there do.
+                Err(error) if slot > 0 && error.is_over_quota() => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
@@ -102,9 +108,8 @@ impl LockClient {
 
     /// The group's slots, read afresh.
     pub async fn list(&self, group: &GroupName) -> Result<Vec<LeaseSeen>, Error> {
-        let list = ask(self.leases.list(&of_group(group).list_params())).await?;
+        let list = trim::list(&self.leases, of_group(group).list_params()).await?;
         Ok(list
-            .items
             .iter()
             .filter_map(|lease| lease::seen(lease, group))
             .collect())
@@ -113,9 +118,9 @@ impl LockClient {
     /// Every slot of every group, read afresh.
     pub async fn list_all(&self) -> Result<Vec<LeaseSeen>, Error> {
         let all = ListParams::default().labels(label::GROUP);
-        let list = ask(self.leases.list(&all)).await?;
+        let list = trim::list(&self.leases, all).await?;
         let seen = |lease: &Lease| lease::seen(lease, &group_of_lease(&lease.name_any())?);
-        Ok(list.items.iter().filter_map(seen).collect())
+        Ok(list.iter().filter_map(seen).collect())
     }
 
     /// Watches the group's slots; [`Slots`] makes of it what a decision sees.
@@ -127,7 +132,7 @@ impl LockClient {
     where
         J: FnMut() -> f64 + Send + 'static,
     {
-        watch(Full(self.leases.clone()), of_group(group), jitter)
+        watch(Leases(self.leases.clone()), of_group(group), jitter)
     }
 
     /// The group's nodes that wait for the lock, and those who wait at a lock API, for the leaver's

@@ -7,16 +7,18 @@
 use std::collections::BTreeMap;
 
 use dogwatch_api::{CONTROLLER, annotation, label, lease as lease_name};
+use dogwatch_core::lock::api_lock::{self, WaitingHost};
 use dogwatch_core::lock::{HolderId, Waiter};
 use dogwatch_core::name::GroupName;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::{DeleteParams, ListParams, ObjectMeta, PartialObjectMeta, Patch};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::trim;
 use crate::error::{Error, Kind, ask};
 use crate::manager::{made_by, patched_by};
 
@@ -56,10 +58,12 @@ impl Presence {
         }
     }
 
-    /// Renews it, and tells who waits: the first few of each group. Makes it where there is none.
+    /// Renews it, and tells who waits: the first few of each group to whoever leaves a lock, and `hosts` with
+    /// their reasons to people. Makes it where there is none.
     pub async fn renew(
         &self,
         waiting: &BTreeMap<GroupName, Vec<WaitingHere>>,
+        hosts: &[WaitingHost],
         now: Timestamp,
     ) -> Result<(), Error> {
         let name = lease_name::presence_name(&self.process);
@@ -67,7 +71,10 @@ impl Presence {
         let body = json!({
             "metadata": {
                 "labels": { label::REBOOT: marks.as_ref().map(|_| label::WAITING) },
-                "annotations": { annotation::WAITING: marks },
+                "annotations": {
+                    annotation::WAITING: marks,
+                    annotation::WAITING_HOSTS: api_lock::tell(hosts),
+                },
             },
             "spec": { "renewTime": MicroTime(now) },
         });
@@ -75,7 +82,9 @@ impl Presence {
         let patched = ask(self.leases.patch(&name, &params, &Patch::Merge(&body))).await;
         match patched {
             Ok(_) => Ok(()),
-            Err(error) if error.kind() == Kind::NotFound => self.make(name, waiting, now).await,
+            Err(error) if error.kind() == Kind::NotFound => {
+                self.make(name, waiting, hosts, now).await
+            }
             Err(error) => Err(error),
         }
     }
@@ -94,14 +103,21 @@ impl Presence {
         &self,
         name: String,
         waiting: &BTreeMap<GroupName, Vec<WaitingHere>>,
+        hosts: &[WaitingHost],
         now: Timestamp,
     ) -> Result<(), Error> {
         let marks = marks(waiting);
         let labels = marks
             .as_ref()
             .map(|_| BTreeMap::from([(label::REBOOT.to_owned(), label::WAITING.to_owned())]));
-        let annotations =
-            marks.map(|text| BTreeMap::from([(annotation::WAITING.to_owned(), text)]));
+        let texts = [
+            (annotation::WAITING, marks),
+            (annotation::WAITING_HOSTS, api_lock::tell(hosts)),
+        ];
+        let texts = texts
+            .into_iter()
+            .filter_map(|(key, text)| Some((key.to_owned(), text?)));
+        let annotations = Some(texts.collect());
         let lease = Lease {
             metadata: ObjectMeta {
                 name: Some(name),
@@ -140,21 +156,27 @@ pub(super) async fn waiters(
     not_at: Option<&str>,
 ) -> Result<Vec<Waiter>, Error> {
     let waiting = ListParams::default().labels(&format!("{}={}", label::REBOOT, label::WAITING));
-    let list = ask(leases.list_metadata(&waiting)).await?;
+    let list = trim::list(leases, waiting).await?;
     let left_out = not_at.map(lease_name::presence_name);
     Ok(list
-        .items
         .iter()
         .filter(|lease| left_out.as_deref() != Some(lease.name_any().as_str()))
         .flat_map(|lease| told(lease, group))
         .collect())
 }
 
-fn told(lease: &PartialObjectMeta<Lease>, group: &GroupName) -> Vec<Waiter> {
+fn told(lease: &Lease, group: &GroupName) -> Vec<Waiter> {
     let told = told_by_group(lease).into_iter();
     told.filter(|(of, _)| of == group)
         .map(|(_, waiter)| waiter)
         .collect()
+}
+
+/// Everybody who waits at this replica, with the reason.
+pub(crate) fn waiting_hosts<K: Resource>(lease: &K) -> Vec<WaitingHost> {
+    let text = lease.meta().annotations.as_ref();
+    let text = text.and_then(|all| all.get(annotation::WAITING_HOSTS));
+    text.map(|text| api_lock::told(text)).unwrap_or_default()
 }
 
 /// Everybody of whom this Lease of a replica tells, by group. What cannot be read calls nobody: the

@@ -1,6 +1,6 @@
 //! The Lease that a remediation holds for its node: `dogwatch-remedy-NODE`. Source: specification §2.2.
 //!
-//! It is taken without waiting, made free and never deleted, and written as a slot is: made free by a
+//! It is taken without waiting, made free and not deleted (but where a quota leaves no room), and written as a slot is: made free by a
 //! plain create, taken by server-side apply with UID and resourceVersion, never forced. Every count of a
 //! budget sees it (`super::count`).
 
@@ -13,17 +13,22 @@ use dogwatch_core::name::{GroupName, NodeName};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{ListParams, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{
+    DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions,
+};
 use kube::{Api, Client, ResourceExt as _};
 
-use super::count;
 use super::lease::{self, Incarnation};
+use super::{LockClient, count, trim};
 use crate::cluster::LeaseObject;
 use crate::error::{Error, Kind, ask};
 use crate::manager::patched_by;
 
 /// How often one call tries again because the Lease was written meanwhile.
 const TRIES: u32 = 5;
+
+/// How many Leases that nobody holds are deleted at once where a quota lets no more be made.
+const ROOM: usize = 10;
 
 /// The remediator's hand on its Leases.
 #[derive(Clone)]
@@ -96,7 +101,8 @@ impl RemedyLease {
         }
     }
 
-    /// Takes the node's Lease, without waiting; done already is done. Another subject's of the same
+    /// Takes the node's Lease, without waiting; done already is done. `group` is the one that the Node
+    /// belongs to now, `None` where that cannot be seen: what was recorded before stays then. Another subject's of the same
     /// node is taken over: whoever was written there before finds it changed when it frees.
     ///
     /// A control-plane node is refused while another one is out on Dogwatch's account
@@ -109,6 +115,7 @@ impl RemedyLease {
         &self,
         node: &NodeName,
         control_plane: bool,
+        group: Option<GroupName>,
         subject: &str,
         now: Timestamp,
     ) -> Result<Taken, Error> {
@@ -116,6 +123,7 @@ impl RemedyLease {
             node: node.clone(),
             subject: subject.to_owned(),
             control_plane,
+            group,
             since: now,
             alone: false,
         };
@@ -160,8 +168,8 @@ impl RemedyLease {
     /// # Errors
     /// When there is no answer to go by.
     pub async fn held(&self) -> Result<Vec<RemedyHeld>, Error> {
-        let leases = ask(self.leases.list(&ListParams::default())).await?;
-        let leases = leases.items.iter().map(LeaseObject::of);
+        let leases = trim::list(&self.leases, ListParams::default()).await?;
+        let leases = leases.iter().map(LeaseObject::of);
         Ok(leases.filter_map(|lease| RemedyHeld::of(&lease)).collect())
     }
 
@@ -203,10 +211,48 @@ impl RemedyLease {
             },
             spec: Some(LeaseSpec::default()),
         };
-        match ask(self.leases.create(&PostParams::default(), &free)).await {
-            Err(error) if error.kind() == Kind::AlreadyExists => ask(self.leases.get(name)).await,
+        match self.create(&free).await {
+            Err(error) if error.is_over_quota() && self.make_room().await? => {
+                self.create(&free).await
+            }
             made => made,
         }
+    }
+
+    async fn create(&self, free: &Lease) -> Result<Lease, Error> {
+        match ask(self.leases.create(&PostParams::default(), free)).await {
+            Err(error) if error.kind() == Kind::AlreadyExists => {
+                ask(self.leases.get(&free.name_any())).await
+            }
+            made => made,
+        }
+    }
+
+    /// Deletes some Leases that nobody holds, as they were seen: those of nodes that were remediated once,
+    /// then slots. A quota keeps others from filling the namespace; it must not keep a machine from being
+    /// fenced. A bid for one of them names its UID and fails; who waits makes the slots it needs anew.
+    async fn make_room(&self) -> Result<bool, Error> {
+        let leases = trim::list(&self.leases, ListParams::default()).await?;
+        let ours = |lease: &&Lease| lease.name_any().starts_with(lease_name::PREFIX);
+        let free = |lease: &&Lease| lease::holder(lease).is_none();
+        let mut free: Vec<&Lease> = leases.iter().filter(ours).filter(free).collect();
+        free.sort_by_key(|lease| !lease.name_any().starts_with(lease_name::REMEDY_PREFIX));
+        let mut is_room = false;
+        for lease in free.into_iter().take(ROOM) {
+            let params = DeleteParams {
+                preconditions: Some(Preconditions {
+                    uid: lease.uid(),
+                    resource_version: lease.resource_version(),
+                }),
+                ..DeleteParams::default()
+            };
+            match ask(self.leases.delete(&lease.name_any(), &params)).await {
+                Ok(_) => is_room = true,
+                Err(error) if matches!(error.kind(), Kind::Conflict | Kind::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(is_room)
     }
 
     fn standing(lease: &Lease, wanted: &RemedyRecord) -> Standing {
@@ -230,6 +276,7 @@ impl RemedyLease {
         let ours = RemedyRecord {
             subject: wanted.subject.clone(),
             control_plane: record.control_plane || wanted.control_plane,
+            group: wanted.group.clone().or_else(|| record.group.clone()),
             ..record.clone()
         };
         if ours == *record {
@@ -247,9 +294,9 @@ impl RemedyLease {
             .iter()
             .filter_map(|node| NodeName::new(node.name_any()).ok())
             .collect();
-        let leases = ask(self.leases.list(&ListParams::default())).await?;
+        let leases = trim::list(&self.leases, ListParams::default()).await?;
         let group = GroupName::control_plane();
-        let held = leases.items.iter();
+        let held = leases.iter();
         let held: Vec<_> = held
             .filter_map(|lease| count::held(lease, &group))
             .collect();
@@ -286,6 +333,17 @@ impl RemedyLease {
         let body = Patch::Merge(lease::free_body(lease, &[], 0));
         ask(self.leases.patch(lease.name, &params, &body)).await?;
         Ok(())
+    }
+}
+
+impl LockClient {
+    /// Whether a remediation holds the Lease of this node, read afresh.
+    ///
+    /// # Errors
+    /// When there is no answer to go by.
+    pub async fn is_remediated(&self, node: &NodeName) -> Result<bool, Error> {
+        let lease = ask(self.leases.get_opt(&name_of(node))).await?;
+        Ok(lease.is_some_and(|lease| lease::holder(&lease).is_some()))
     }
 }
 
@@ -355,7 +413,7 @@ fn version(lease: &Lease) -> Result<Incarnation<'_>, Error> {
 
 fn unreadable(name: &str) -> Error {
     let text = format!("{name} was answered without its name, UID or version");
-    Error::Unreadable(kube::Error::SerdeError(serde::de::Error::custom(text)))
+    Error::Unreadable(text)
 }
 
 #[cfg(test)]
@@ -384,6 +442,6 @@ mod tests {
         .unwrap();
         let held = count::held(&lease, &GroupName::default_group()).unwrap();
         assert_eq!(held.subject(), HolderId::node(&long));
-        assert!(held.fences_control_plane, "nobody can tell");
+        assert!(held.fences_control_plane(), "nobody can tell");
     }
 }

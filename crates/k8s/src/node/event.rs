@@ -19,6 +19,7 @@ const REMEMBERED: usize = 64;
 pub struct EventWriter {
     client: Client,
     node: String,
+    component: &'static str,
     said: VecDeque<Event>,
 }
 
@@ -28,8 +29,15 @@ impl EventWriter {
         Self {
             client,
             node: node.into(),
+            component: COORDINATOR,
             said: VecDeque::new(),
         }
+    }
+
+    /// The same in another name: the admission policies let no account but the coordinator's own write in its name.
+    #[must_use]
+    pub fn in_the_name_of(self, component: &'static str) -> Self {
+        Self { component, ..self }
     }
 
     /// Those that were not said yet, in order.
@@ -61,7 +69,7 @@ impl EventWriter {
             namespace: NODE_EVENT_NAMESPACE,
             name: Name::of(node, node_uid, episode, event),
             about: json!({ "kind": "Node", "apiVersion": "v1", "name": node, "uid": node_uid }),
-            component: COORDINATOR,
+            component: self.component,
             host: Some(node),
             event,
         };

@@ -196,6 +196,10 @@ fn drain(fields: &mut Fields) -> DrainRules {
             api::OnTimeout::Delete => OnTimeout::Delete,
             api::OnTimeout::Force => OnTimeout::Force,
         }),
+        volume_detach_timeout: fields.duration(
+            "drain.volumeDetachTimeout",
+            drain.volume_detach_timeout.as_ref(),
+        ),
         exclude,
     }
 }

@@ -1,14 +1,18 @@
 //! The parts of a `spec`, read one by one: a part that cannot be read spoils no other.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dogwatch_core::duration;
+use dogwatch_core::near::near;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// What is left to be read, and what was wrong so far.
 pub(super) struct Fields {
     left: Map<String, Value>,
+    /// The names that this program reads.
+    known: BTreeSet<String>,
     problems: Vec<String>,
 }
 
@@ -17,6 +21,7 @@ impl Fields {
     pub(super) fn of(spec: &Value) -> Self {
         let mut fields = Self {
             left: Map::new(),
+            known: BTreeSet::new(),
             problems: Vec::new(),
         };
         match spec {
@@ -41,12 +46,13 @@ impl Fields {
 
     /// The same for who has to know which.
     pub(super) fn try_take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, ()> {
+        self.known.insert(name.to_owned());
         let Some(value) = self.left.remove(name).filter(|value| !value.is_null()) else {
             return Ok(None);
         };
         serde_json::from_value(value)
             .map(Some)
-            .map_err(|error| self.problem(name, error))
+            .map_err(|error| self.problem(name, in_words(&error)))
     }
 
     /// Something is wrong with a part.
@@ -75,14 +81,33 @@ impl Fields {
         Some(duration)
     }
 
-    /// Everything that was wrong. What was never asked for is a rule of a newer schema than this
-    /// program's, and so a problem too.
+    /// Everything that was wrong. A field that was never asked for is a problem too: it may be a rule that
+    /// holds reboots back, misspelled or of a newer version.
     pub(super) fn problems(mut self) -> Vec<String> {
         for name in self.left.keys() {
-            self.problems.push(format!(
-                "spec.{name}: this version of Dogwatch does not know it: update the coordinators"
-            ));
+            let known = self.known.iter().map(String::as_str);
+            let meant = near(name, known);
+            let help = if meant.is_empty() {
+                "remove it; or if a newer version of Dogwatch has this field, update Dogwatch"
+                    .to_owned()
+            } else {
+                format!("did you mean {}?", meant.join(" or "))
+            };
+            self.problems
+                .push(format!("spec.{name}: unknown field; {help}"));
         }
         self.problems
     }
+}
+
+/// A parser's error; where it lists the fields that exist, the one that may have been meant.
+fn in_words(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let mut names = text.split('`').skip(1).step_by(2);
+    let wrong = names.next().filter(|_| text.starts_with("unknown field"));
+    let meant = wrong.map(|wrong| near(wrong, names)).unwrap_or_default();
+    if meant.is_empty() {
+        return text;
+    }
+    format!("{text}; did you mean {}?", meant.join(" or "))
 }

@@ -145,6 +145,7 @@ mod tests {
             heartbeat: false,
         };
         PolicyStatus {
+            stuck: None,
             nodes: 3,
             ready: 3,
             blocked: 0,

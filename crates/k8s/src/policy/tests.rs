@@ -37,7 +37,7 @@ fn full() -> Policy {
         "topologyKey": "topology.kubernetes.io/zone", "minInterval": "24h",
         "paused": { "reason": "freeze", "until": "2026-12-24T18:00:00+01:00" },
         "windows": [{ "days": ["Mon"], "start": "22:00", "end": "04:00", "timeZone": "Europe/Berlin" }],
-        "drain": { "timeout": "30m", "onTimeout": "force", "exclude": { "matchLabels": { "stay": "yes" } } },
+        "drain": { "timeout": "30m", "onTimeout": "force", "volumeDetachTimeout": "5m", "exclude": { "matchLabels": { "stay": "yes" } } },
         "reboot": { "timeout": "20m", "attempts": 3, "escalate": true },
         "return": { "settle": "0s", "gates": ["Volumes"], "gateTimeout": "5m", "onGateTimeout": "release" },
         "gates": [
@@ -73,6 +73,8 @@ fn the_rules_of_each_phase_reach_the_decisions() {
     let policy = full();
     assert_eq!(policy.drain.timeout, Some(Duration::from_mins(30)));
     assert_eq!(policy.drain.on_timeout, Some(OnTimeout::Force));
+    let detach = policy.drain.volume_detach_timeout;
+    assert_eq!(detach, Some(Duration::from_mins(5)));
     assert_eq!(policy.drain.exclude.unwrap().query(), "stay=yes");
     let reboot = policy.reboot;
     assert_eq!(reboot.timeout, Some(Duration::from_mins(20)));
@@ -243,8 +245,23 @@ const BAD: &[(&str, &str, &str)] = &[
     ),
     (
         r#"{"newRule": true}"#,
-        "spec.newRule: ",
-        "update the coordinators",
+        "spec.newRule: unknown field; ",
+        "if a newer version of Dogwatch has this field, update",
+    ),
+    (
+        r#"{"maxUnavailabel": 2}"#,
+        "spec.maxUnavailabel: unknown field; ",
+        "did you mean maxUnavailable?",
+    ),
+    (
+        r#"{"drain": {"timout": "5m"}}"#,
+        "spec.drain: unknown field `timout`",
+        "did you mean timeout?",
+    ),
+    (
+        r#"{"windows": [{"dayz": ["Mon"]}]}"#,
+        "spec.windows: unknown field `dayz`",
+        "did you mean days?",
     ),
     (r#""nothing""#, "spec: ", "no object"),
 ];
@@ -259,6 +276,10 @@ fn what_cannot_be_understood_is_a_problem_that_names_its_field() {
         assert!(
             problem.starts_with(begins) && problem.contains(says),
             "{spec}: {problem}"
+        );
+        assert!(
+            !(problem.contains("did you mean") && problem.contains("update")),
+            "a slip needs no update: {problem}"
         );
     }
 }

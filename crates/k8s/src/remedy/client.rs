@@ -20,15 +20,18 @@ use crate::manager::patched_by;
 #[derive(Clone)]
 pub struct RemedyClient {
     pub(super) client: Client,
+    /// Dogwatch's own.
+    pub(super) namespace: String,
     /// Which version of Machines is served, as it was found.
     versions: Arc<Mutex<BTreeMap<MachineApi, ApiResource>>>,
 }
 
 impl RemedyClient {
-    /// For the cluster behind `client`.
-    pub fn new(client: Client) -> Self {
+    /// For the cluster behind `client`, whose Dogwatch lives in `namespace`.
+    pub fn new(client: Client, namespace: impl Into<String>) -> Self {
         Self {
             client,
+            namespace: namespace.into(),
             versions: Arc::default(),
         }
     }

@@ -92,3 +92,13 @@ impl Kind {
         ApiResource::from_gvk_with_plural(&kind, self.plural)
     }
 }
+
+/// The version in which Machines of this API are written to.
+pub(crate) async fn machine_resource(
+    client: &Client,
+    api: MachineApi,
+) -> Result<ApiResource, Error> {
+    let kind = Kind::of(api);
+    // Where none is served any more the write is answered so.
+    Ok(kind.served(client).await?.unwrap_or_else(|| kind.newest()))
+}

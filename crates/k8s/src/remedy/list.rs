@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use dogwatch_core::remedy::MachineApi;
+use dogwatch_core::remedy::{KeptBackup, MachineApi};
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
 
+use super::backup;
 use super::kind::{Kind, METAL3_MACHINE, POWER_REMEDIATION};
 use super::machine::{infra_machine, machine};
 use super::request::request;
@@ -13,33 +14,45 @@ use super::view::RemedyView;
 use crate::error::{Error, Kind as Meaning, ask};
 use crate::paged::list;
 
-/// Machines, what is between them and their hosts, and requests. A kind that is not installed has none.
-pub(crate) async fn everything(client: &Client) -> Result<RemedyView, Error> {
+/// Machines, what is between them and their hosts, requests, and what is kept in Dogwatch's `home`. A kind that
+/// is not installed has none; nor is anything kept for whom may not read it.
+pub(crate) async fn everything(client: &Client, home: &str) -> Result<RemedyView, Error> {
+    let keep = |object: &_| Arc::new(request(object));
+    let (mut view, requests) =
+        futures::try_join!(links(client), all(client, POWER_REMEDIATION, keep))?;
+    let kept = kept(client, home).await?.into_iter();
+    view.backups = kept.map(|it| (it.host_uid.clone(), it)).collect();
+    let requests = requests.into_iter();
+    view.requests = requests.map(|it| (it.name.clone(), it)).collect();
+    Ok(view)
+}
+
+/// Machines, and what is between them and their hosts.
+pub(crate) async fn links(client: &Client) -> Result<RemedyView, Error> {
     let machines = |api: MachineApi| {
         let keep = move |object: &_| Arc::new(machine(object, api));
         all(client, Kind::of(api), keep)
     };
-    let (openshift, cluster_api, infra, requests) = futures::try_join!(
+    let infra = |object: &_| Arc::new(infra_machine(object));
+    let (openshift, cluster_api, infra) = futures::try_join!(
         machines(MachineApi::OpenShift),
         machines(MachineApi::ClusterApi),
-        all(client, METAL3_MACHINE, |object| Arc::new(infra_machine(
-            object
-        ))),
-        all(client, POWER_REMEDIATION, |object| Arc::new(request(
-            object
-        ))),
+        all(client, METAL3_MACHINE, infra),
     )?;
-    let mut view = RemedyView {
+    let machines = openshift.into_iter().chain(cluster_api);
+    Ok(RemedyView {
+        machines: machines.map(|it| (it.name.clone(), it)).collect(),
+        infra: infra.into_iter().map(|it| (it.name.clone(), it)).collect(),
         synced: true,
         ..RemedyView::default()
-    };
-    for found in openshift.into_iter().chain(cluster_api) {
-        view.machines.insert(found.name.clone(), found);
+    })
+}
+
+async fn kept(client: &Client, home: &str) -> Result<Vec<Arc<KeptBackup>>, Error> {
+    match backup::all(client, home).await {
+        Err(error) if error.kind() == Meaning::Forbidden => Ok(Vec::new()),
+        found => found,
     }
-    view.infra = infra.into_iter().map(|it| (it.name.clone(), it)).collect();
-    let requests = requests.into_iter();
-    view.requests = requests.map(|it| (it.name.clone(), it)).collect();
-    Ok(view)
 }
 
 async fn all<T: Clone>(

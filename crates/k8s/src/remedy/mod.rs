@@ -2,7 +2,7 @@
 //!
 //! **For:** the remediator ([`RemedyWatch`], [`RemedyClient`]).
 //! **May touch:** Machines of OpenShift and Cluster API, Metal3Machines, `PowerRemediation`s; of
-//! BareMetalHosts our keys and annotations; Nodes; Events.
+//! BareMetalHosts our keys and annotations; Nodes; ConfigMaps of Dogwatch's namespace; Events.
 //! **Promises:**
 //! - Objects are trimmed as they come, page by page; a kind may be absent, come, and go.
 //! - Every write carries UID and resourceVersion of what it was decided on where the call allows it, its
@@ -13,6 +13,8 @@
 //!
 //! Source: specification §4.
 
+mod backup;
+mod carried;
 mod client;
 mod event;
 mod kind;
@@ -29,10 +31,12 @@ mod view;
 mod watch;
 mod write;
 
+pub(crate) use carried::carried;
 pub use client::RemedyClient;
 pub use event::About;
-pub(crate) use kind::CLUSTER_API;
-pub(crate) use list::everything;
+pub(crate) use kind::{CLUSTER_API, machine_resource};
+pub(crate) use list::{everything, links};
+pub(crate) use look::NODE_LEASES;
 pub use view::RemedyView;
 pub use watch::{NOT_INSTALLED, RemedyWatch};
 pub use write::{Released, WriteError};

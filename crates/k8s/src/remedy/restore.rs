@@ -17,13 +17,14 @@ pub(super) fn backup(node: &Node) -> Backup {
     backup.kept()
 }
 
-/// A record that cannot be read may be of a cordon of ours: one too many is undone by people.
+/// A record that cannot be read may be of a cordon of ours: one too many is undone by people. One that a
+/// person asked to keep after the boot is theirs.
 fn is_cordon_ours(node: &NodeSeen) -> bool {
     let by_record = match &node.record {
         Parsed::Is(record) => record.cordoned_by_us,
         Parsed::Absent | Parsed::Bad { .. } => false,
     };
-    by_record || node.api_lock
+    node.api_lock || by_record && !node.keep_cordoned
 }
 
 /// The merge patch of what the Node lacks; `None`: it has everything.
@@ -48,10 +49,18 @@ pub(super) fn patch(node: &Node, backup: &Backup) -> Option<Value> {
 
 /// Everything that is on this Node.
 fn there(node: &Node) -> Backup {
-    let unschedulable = node.spec.as_ref().and_then(|spec| spec.unschedulable);
+    let spec = node.spec.as_ref();
+    let unschedulable = spec.and_then(|spec| spec.unschedulable);
+    let info = node.status.as_ref().and_then(|it| it.node_info.as_ref());
     Backup {
         node: node.name_any(),
         uid: node.uid().unwrap_or_default(),
+        system_uuid: info
+            .map(|info| info.system_uuid.clone())
+            .filter(|it| !it.is_empty()),
+        provider_id: spec
+            .and_then(|spec| spec.provider_id.clone())
+            .filter(|it| !it.is_empty()),
         labels: node.labels().clone(),
         annotations: node.annotations().clone(),
         taints: standing(node).iter().map(taint).collect(),

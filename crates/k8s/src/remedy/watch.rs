@@ -4,15 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::remedy::{InfraMachine, Machine, MachineApi, PowerRequest};
+use dogwatch_api::label;
+use dogwatch_core::remedy::{InfraMachine, KeptBackup, Machine, MachineApi, PowerRequest};
 use futures::FutureExt as _;
+use futures::stream::{BoxStream, StreamExt as _};
 use kube::Client;
 
+use super::backup::{self, Found};
 use super::kind::{CLUSTER_API, Kind, METAL3_MACHINE, OPENSHIFT, POWER_REMEDIATION};
 use super::machine::{infra_machine, machine};
 use super::request::request;
 use super::sight::{Sight, Told};
 use super::view::RemedyView;
+use crate::paged::Trimmed;
+use crate::watch::{Event, Selection, watch};
 
 /// How long after it was not there a kind is looked for again, as for hosts and policies.
 pub const NOT_INSTALLED: Duration = Duration::from_mins(5);
@@ -23,6 +28,8 @@ pub struct RemedyWatch {
     cluster_api: Sight<Arc<Machine>>,
     infra: Sight<Arc<InfraMachine>>,
     requests: Sight<Arc<PowerRequest>>,
+    /// What is kept of deleted Nodes; `None`: nobody wants to know.
+    backups: Option<BoxStream<'static, Event<Trimmed<Found>>>>,
     /// Of which kinds it is known how they stand.
     known: BTreeSet<&'static str>,
     view: RemedyView,
@@ -32,22 +39,29 @@ enum Change {
     Machine(MachineApi, Told<Arc<Machine>>),
     Infra(Told<Arc<InfraMachine>>),
     Request(Told<Arc<PowerRequest>>),
+    Backup(Box<Event<Trimmed<Found>>>),
 }
 
 impl RemedyWatch {
-    /// Watches all namespaces. Nothing is sent before [`Self::changed`] is awaited. `jitter` gives a
-    /// number in 0..1 for each pause.
-    pub fn new(client: Client, jitter: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
-        Self::at(client, NOT_INSTALLED, jitter)
+    /// Watches all namespaces, and what is kept in Dogwatch's `home`, where one is named. Nothing is sent
+    /// before [`Self::changed`] is awaited. `jitter` gives a number in 0..1 for each pause.
+    pub fn new(
+        client: Client,
+        home: Option<&str>,
+        jitter: impl Fn() -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        Self::at(client, home, NOT_INSTALLED, jitter)
     }
 
     /// The same; a kind that was not there is looked for again after `again`.
     pub fn at(
         client: Client,
+        home: Option<&str>,
         again: Duration,
         jitter: impl Fn() -> f64 + Send + Sync + 'static,
     ) -> Self {
         let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
+        let backups = home.map(|home| backups(&client, home, &jitter));
         let machines = |api: MachineApi| {
             let keep = move |object: &_| Arc::new(machine(object, api));
             Sight::new(
@@ -75,6 +89,7 @@ impl RemedyWatch {
             cluster_api,
             infra,
             requests,
+            backups,
             known: BTreeSet::new(),
             view: RemedyView::default(),
         }
@@ -106,13 +121,14 @@ impl RemedyWatch {
             told = self.cluster_api.next() => Change::Machine(MachineApi::ClusterApi, told),
             told = self.infra.next() => Change::Infra(told),
             told = self.requests.next() => Change::Request(told),
+            event = next_of(&mut self.backups) => Change::Backup(Box::new(event)),
         }
     }
 
     /// Whether the view is another now.
     fn take(&mut self, change: Change) -> bool {
         let view = &mut self.view;
-        let (kind, news, is_another) = match change {
+        let (name, news, is_another) = match change {
             Change::Machine(api, told) => {
                 let news = News::of(&told);
                 let is_another = take(
@@ -121,25 +137,33 @@ impl RemedyWatch {
                     |it| it.name.clone(),
                     |name| name.api == api,
                 );
-                (Kind::of(api), news, is_another)
+                (Kind::of(api).full_name, news, is_another)
             }
             Change::Infra(told) => {
                 let news = News::of(&told);
                 let is_another = take(&mut view.infra, told, |it| it.name.clone(), |_| true);
-                (METAL3_MACHINE, news, is_another)
+                (METAL3_MACHINE.full_name, news, is_another)
             }
             Change::Request(told) => {
                 let news = News::of(&told);
                 let is_another = take(&mut view.requests, told, |it| it.name.clone(), |_| true);
-                (POWER_REMEDIATION, news, is_another)
+                (POWER_REMEDIATION.full_name, news, is_another)
+            }
+            Change::Backup(event) => {
+                let news = News::of_backups(&event);
+                (
+                    backup::FULL_NAME,
+                    news,
+                    take_backups(&mut view.backups, *event),
+                )
             }
         };
-        self.note(kind, news) | is_another
+        self.note(name, news) | is_another
     }
 
     /// What is told of the kind itself. Whether that is another now.
-    fn note(&mut self, kind: Kind, news: News) -> bool {
-        let (name, view) = (kind.full_name, &mut self.view);
+    fn note(&mut self, name: &'static str, news: News) -> bool {
+        let view = &mut self.view;
         let before = view.synced;
         let is_another = match news {
             News::Listed(version) => {
@@ -150,12 +174,16 @@ impl RemedyWatch {
                 self.known.insert(name);
                 view.installed.remove(name).is_some()
             }
+            News::Known => {
+                self.known.insert(name);
+                false
+            }
             News::Seen => false,
             News::Trouble(words) => {
                 return view.trouble.insert(name, words.clone()) != Some(words);
             }
         };
-        view.synced = self.known.len() == ALL.len();
+        view.synced = self.known.len() == ALL.len() + usize::from(self.backups.is_some());
         let has_passed = view.trouble.remove(name).is_some();
         has_passed || is_another || view.synced != before
     }
@@ -166,6 +194,8 @@ const ALL: [Kind; 4] = [OPENSHIFT, CLUSTER_API, METAL3_MACHINE, POWER_REMEDIATIO
 /// What is told of a kind, its objects apart.
 enum News {
     Listed(String),
+    /// It was listed; every cluster has it.
+    Known,
     NotInstalled,
     Seen,
     Trouble(String),
@@ -179,6 +209,54 @@ impl News {
             Told::NotInstalled => News::NotInstalled,
             Told::Trouble(error) => News::Trouble(error.in_words()),
         }
+    }
+
+    fn of_backups(event: &Event<Trimmed<Found>>) -> Self {
+        match event {
+            Event::Restarted(_) => News::Known,
+            Event::Applied(_) | Event::Deleted(_) => News::Seen,
+            Event::Trouble(error) => News::Trouble(error.in_words()),
+        }
+    }
+}
+
+fn backups(
+    client: &Client,
+    home: &str,
+    jitter: &Arc<dyn Fn() -> f64 + Send + Sync>,
+) -> BoxStream<'static, Event<Trimmed<Found>>> {
+    let (source, jitter) = (backup::source(client.clone(), home), Arc::clone(jitter));
+    watch(source, Selection::labels(label::NODE_BACKUP), move || {
+        jitter()
+    })
+    .boxed()
+}
+
+async fn next_of<T>(stream: &mut Option<BoxStream<'static, T>>) -> T {
+    match stream {
+        Some(stream) => stream.next().await.expect("a watch has no end"),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether anything is another now. One that cannot be read is as if it were not there: it is written over.
+fn take_backups(
+    backups: &mut BTreeMap<String, Arc<KeptBackup>>,
+    event: Event<Trimmed<Found>>,
+) -> bool {
+    match event {
+        Event::Restarted(all) => {
+            let all = all.into_iter().map(|it| it.kept);
+            let all = all.filter_map(|(host, kept)| Some((host, kept?)));
+            let before = std::mem::replace(backups, all.collect());
+            before != *backups
+        }
+        Event::Applied(new) => match new.kept {
+            (host, Some(kept)) => put(backups, host, kept),
+            (host, None) => backups.remove(&host).is_some(),
+        },
+        Event::Deleted(old) => backups.remove(&old.kept.0).is_some(),
+        Event::Trouble(_) => false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Finds the object, checks it, writes the restart.
 
+use dogwatch_core::name::is_dns_name;
 use dogwatch_core::rollout::{Kind, ObjectSeen, Owner, RESTARTED_AT, Refusal, refuse};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use kube::api::{Api, Patch, PatchParams};
@@ -173,7 +174,7 @@ impl RolloutClient {
     /// The Deployment above a pod's ReplicaSet, where it can be read.
     async fn top(&self, of: Option<Owner>, namespace: Option<&str>) -> Option<Owner> {
         let of = of?;
-        if of.kind != "ReplicaSet" {
+        if of.kind != "ReplicaSet" || !is_dns_name(&of.name) {
             return Some(of);
         }
         let sets: Api<ReplicaSet> = Api::namespaced(self.client.clone(), namespace?);

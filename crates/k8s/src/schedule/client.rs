@@ -6,17 +6,17 @@ use dogwatch_api::{CONTROLLER, annotation};
 use dogwatch_core::Now;
 use dogwatch_core::condition::Observation;
 use dogwatch_core::decision::Event;
-use dogwatch_core::reboot::Parsed;
 use dogwatch_core::schedule::{
-    Ask, Kind, Object, Plan, Schedule, ScheduleName, Status, TargetsSeen,
+    Ask, Carried, Claim, Kind, Object, Plan, Schedule, ScheduleName, Status, TargetsSeen,
 };
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, Patch, PatchParams};
-use kube::{Api, Client, Resource, ResourceExt as _};
+use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
 use super::status::body;
-use super::{ScheduleObject, convert};
+use super::target::{claim, of_host, of_node};
+use super::{ScheduleObject, convert, pages};
 use crate::error::{self, Error, ask};
 use crate::event::{Name, Said};
 use crate::host::HostObject;
@@ -66,16 +66,13 @@ impl ScheduleClient {
     async fn all_nodes(&self) -> Result<Vec<Object>, String> {
         let all = ask(self.nodes().list_metadata(&ListParams::default())).await;
         let all = all.map_err(|error| format!("Nodes cannot be listed: {}", error.in_words()))?;
-        Ok(all
-            .items
-            .iter()
-            .map(|node| seen(Kind::Node, node))
-            .collect())
+        Ok(all.items.iter().map(of_node).collect())
     }
 
+    /// Those of the namespace, each with what hosts of all namespaces say of the Node that it carries.
     async fn all_hosts(&self, namespace: &str) -> Result<Vec<Object>, String> {
-        let all = ask(self.hosts(namespace).list_metadata(&ListParams::default())).await;
-        let all = all.map_err(|error| match error.kind() {
+        let all = pages::of(&self.hosts(namespace), of_host).await;
+        let mut all = all.map_err(|error| match error.kind() {
             error::Kind::NotFound => "there are no BareMetalHosts in this cluster".to_owned(),
             error::Kind::AlreadyExists
             | error::Kind::Conflict
@@ -87,11 +84,32 @@ impl ScheduleClient {
                 format!("BareMetalHosts cannot be listed: {}", error.in_words())
             }
         })?;
-        Ok(all
-            .items
-            .iter()
-            .map(|host| seen(Kind::Host, host))
-            .collect())
+        if all.iter().all(|host| host.carries.is_none()) {
+            return Ok(all);
+        }
+        let claims = self.claims().await?;
+        for host in &mut all {
+            let own = claims.iter().find(|claim| claim.uid == host.uid);
+            let older = own.and_then(|own| own.older(&claims));
+            if let (Some(Carried { older_claim, .. }), Some(older)) = (&mut host.carries, older) {
+                *older_claim = Some(older.to_string());
+            }
+        }
+        Ok(all)
+    }
+
+    /// Which hosts name a Node, in all namespaces.
+    async fn claims(&self) -> Result<Vec<Claim>, String> {
+        let hosts: Api<HostObject> = Api::all(self.client.clone());
+        let claims = pages::of_metadata(&hosts, claim).await;
+        let claims = claims.map_err(|error| {
+            format!(
+                "the BareMetalHosts of all namespaces cannot be listed, so that it is not known which one \
+                 carries a Node: {}",
+                error.in_words()
+            )
+        })?;
+        Ok(claims.into_iter().flatten().collect())
     }
 
     /// Asks one target, and marks it as asked, in one patch. How it stands then.
@@ -106,12 +124,11 @@ impl ScheduleClient {
             Kind::Node => {
                 let nodes = self.nodes();
                 let node = ask(nodes.patch_metadata(name, &params, &patch)).await?;
-                seen(Kind::Node, &node)
+                of_node(&node)
             }
             Kind::Host => {
                 let hosts = self.hosts(&schedule.namespace);
-                let host = ask(hosts.patch_metadata(name, &params, &patch)).await?;
-                seen(Kind::Host, &host)
+                of_host(&ask(hosts.patch(name, &params, &patch)).await?)
             }
         })
     }
@@ -179,25 +196,4 @@ pub(super) fn asking(wanted: &Ask) -> Value {
         "resourceVersion": wanted.resource_version,
         "annotations": annotations,
     }})
-}
-
-fn seen<K>(kind: Kind, object: &kube::api::PartialObjectMeta<K>) -> Object
-where
-    kube::api::PartialObjectMeta<K>: kube::ResourceExt,
-{
-    let annotations = object.annotations();
-    let (request, carries) = match kind {
-        Kind::Node => (annotation::REBOOT_REQUESTED, None),
-        Kind::Host => (annotation::METAL3_REBOOT, annotations.get(annotation::NODE)),
-    };
-    let marks = annotations.get(annotation::SCHEDULED);
-    Object {
-        name: object.name_any(),
-        uid: object.uid().unwrap_or_default(),
-        resource_version: object.resource_version().unwrap_or_default(),
-        labels: object.labels().clone(),
-        marks: Parsed::read(marks.map(String::as_str)),
-        is_asked: annotations.contains_key(request),
-        carries: carries.cloned(),
-    }
 }

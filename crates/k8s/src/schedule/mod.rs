@@ -3,7 +3,7 @@
 //! **For:** [`ScheduleWatch`] keeps them in sight, [`convert`] makes of one what `core` decides with,
 //! [`ScheduleClient`] reads targets, asks them, and writes down what came of it.
 //! **May touch:** `rebootschedules.dogwatch.dev` (list, watch, and their status), the metadata of Nodes
-//! and of BareMetalHosts (list, patch), Events.
+//! and BareMetalHosts (list, and one patch), Events.
 //! **Promises:** every write carries UID and resourceVersion of what it was decided on; a request and
 //! the mark that it was made are one patch. A schedule that cannot be understood is one with problems,
 //! and hides no other.
@@ -13,7 +13,9 @@
 mod client;
 mod convert;
 mod object;
+mod pages;
 mod status;
+mod target;
 #[cfg(test)]
 mod tests;
 mod watch;

@@ -1,6 +1,6 @@
 //! What stands beside a host: the Nodes, and who controls its power.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dogwatch_api::bare_metal_host::OPERATOR_LEASE;
@@ -8,7 +8,7 @@ use dogwatch_api::{annotation, lease};
 use dogwatch_core::Now;
 use dogwatch_core::explain::ControllerSeen;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::power::{Host, HostName, Operators, Owner};
+use dogwatch_core::power::{Host, HostName, Operators, Owner, OwnerRules};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
@@ -42,16 +42,20 @@ impl FleetClient {
     }
 
     /// Whose the host is, as far as one look can tell. The controller goes by its own clock and its own
-    /// `--host-namespaces`: a host that it reads is its own.
+    /// `--host-namespaces` and `--metal3-namespaces`: a host that it reads is its own.
     pub async fn owner(&self, host: &Host, now: Now) -> Result<Owner, Error> {
+        let rules = OwnerRules::default();
         let observed = host.status.power.observed_at;
         let is_looked_after = observed.is_some_and(|at| now.since(at) < LOOKED_AFTER);
-        if is_looked_after || Operators::is_ours_anyway(host, &BTreeSet::new()) {
+        if is_looked_after || Operators::is_ours_anyway(host, &rules) {
             return Ok(Owner::Ours);
         }
         let leases: Api<Lease> = Api::all(self.client.clone());
         let of_metal3 = ListParams::default().fields(&format!("metadata.name={OPERATOR_LEASE}"));
-        let leases = ask(leases.list(&of_metal3)).await?.items.into_iter();
+        let mut leases = ask(leases.list(&of_metal3)).await?.items;
+        let is_believed = |namespace: &String| rules.metal3_namespaces.contains(namespace);
+        leases.retain(|lease| lease.namespace().as_ref().is_some_and(is_believed));
+        let leases = leases.into_iter();
         let mut alive = leases.filter_map(|lease| lease.spec.filter(|spec| is_alive(spec, now)));
         let leader = alive.find_map(|spec| spec.holder_identity.filter(|name| !name.is_empty()));
         Ok(leader.map_or(Owner::Ours, |leader| Owner::Theirs { leader }))

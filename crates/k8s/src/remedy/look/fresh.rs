@@ -19,7 +19,7 @@ use crate::remedy::request::request;
 use crate::remedy::restore;
 
 /// Where kubelets renew a Lease each, named as their Node. Source: Kubernetes.
-const NODE_LEASES: &str = "kube-node-lease";
+pub(crate) const NODE_LEASES: &str = "kube-node-lease";
 
 impl RemedyClient {
     /// A Node's sign of life.

@@ -3,4 +3,5 @@
 mod fresh;
 mod leftovers;
 
+pub(crate) use fresh::NODE_LEASES;
 pub(super) use fresh::beat;

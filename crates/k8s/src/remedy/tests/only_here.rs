@@ -4,13 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each place that deletes anything, and what.
-const DELETING: [(&str, &str); 7] = [
+const DELETING: [(&str, &str); 9] = [
     ("drain/call.rs", "pods, with their UID"),
     ("fleet/pause.rs", "policies that pause"),
     ("handshake/lease.rs", "a Lease of medik8s' that we took"),
     ("handshake/mod.rs", "the same"),
     ("heal/mod.rs", "presences of processes that are gone"),
     ("lock/presence.rs", "a process' own presence"),
+    ("lock/remedy.rs", "free Leases where a quota leaves no room"),
+    ("remedy/backup.rs", "what is kept of a deleted Node"),
     ("remedy/write/release.rs", "a Node that is cleared"),
 ];
 

@@ -2,7 +2,7 @@
 
 use dogwatch_api::annotation::{CONFIRMED_OFF, NODE_BACKUP, REMEDIATION};
 use dogwatch_core::power::Host;
-use dogwatch_core::remedy::{Backup, Key, KeyOwner, Record};
+use dogwatch_core::remedy::{Key, KeyOwner, Record};
 use kube::api::Patch;
 use serde::Serialize;
 
@@ -70,14 +70,8 @@ impl RemedyClient {
         self.annotate_host(host, wanted).await
     }
 
-    /// Keeps what has to come back on the Node.
-    pub async fn keep_backup(&self, host: &Host, backup: &Backup) -> Result<Host, WriteError> {
-        let wanted = vec![(NODE_BACKUP.to_owned(), Some(text(backup)))];
-        self.annotate_host(host, wanted).await
-    }
-
-    /// It came back.
-    pub async fn drop_backup(&self, host: &Host) -> Result<Host, WriteError> {
+    /// Removes what an older version kept there.
+    pub async fn remove_old_backup(&self, host: &Host) -> Result<Host, WriteError> {
         let wanted = vec![(NODE_BACKUP.to_owned(), None)];
         self.annotate_host(host, wanted).await
     }

@@ -1,0 +1,73 @@
+//! A connection whose client has only so long to read what is written to it.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Writing fails once more than `within` has passed from the first byte that waits to be sent until
+/// nothing waits any more, however slowly the client reads meanwhile.
+pub(super) struct Timed {
+    stream: TcpStream,
+    within: Duration,
+    deadline: Pin<Box<Sleep>>,
+    writing: bool,
+}
+
+impl Timed {
+    pub(super) fn new(stream: TcpStream, within: Duration) -> Self {
+        Self {
+            stream,
+            within,
+            deadline: Box::pin(sleep(within)),
+            writing: false,
+        }
+    }
+
+    fn poll_in_time(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if !self.writing {
+            self.writing = true;
+            self.deadline.as_mut().reset(Instant::now() + self.within);
+        }
+        match self.deadline.as_mut().poll(context) {
+            Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
+            Poll::Pending => Ok(()),
+        }
+    }
+}
+
+impl AsyncRead for Timed {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Timed {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_in_time(context)?;
+        Pin::new(&mut self.stream).poll_write(context, data)
+    }
+
+    /// hyper asks for this when it has nothing left to write.
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        self.writing = false;
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
