@@ -37,10 +37,7 @@ impl Redfish {
             StatusCode::BAD_REQUEST | StatusCode::CONFLICT => {
                 self.unless_there(command, &reply, deadline).await
             }
-            status if status.is_success() => {
-                task::finish(&self.caller, &reply, deadline).await?;
-                Ok(Answer::Accepted)
-            }
+            status if status.is_success() => task::finish(&self.caller, &reply, deadline).await,
             _ => Err(reply.fault()),
         }
     }

@@ -5,12 +5,9 @@ use std::sync::{MutexGuard, PoisonError};
 use super::Redfish;
 use super::ask::Ask;
 use super::deadline::Deadline;
-use super::document::{ActionInfo, Collection, Link, Reset, System};
+use super::document::{ActionInfo, Collection, Reset, System};
 use super::ways::{Abilities, has_button};
 use crate::{Class, Fault};
-
-/// The most systems that are named when there should be one.
-const NAMED: usize = 5;
 
 /// What was learnt of the system; it may be forgotten at any moment.
 #[derive(Default, Clone)]
@@ -80,8 +77,8 @@ impl Redfish {
         let link = self.caller.origin.path(root.systems())?;
         let ask = Ask::get(link);
         let (systems, _) = self.caller.document::<Collection>(&ask, deadline).await?;
-        match systems.members.as_slice() {
-            [only] if systems.len() == 1 => self.caller.origin.path(&only.id),
+        match systems.first() {
+            [only] if systems.len() == 1 => self.caller.origin.path(only),
             members => Err(not_one(members, systems.len())),
         }
     }
@@ -140,9 +137,8 @@ fn known_reset(
     }
 }
 
-fn not_one(members: &[Link], count: usize) -> Fault {
-    let names = members.iter().take(NAMED).map(|member| member.id.as_str());
-    let names = names.collect::<Vec<_>>().join(", ");
+fn not_one(members: &[String], count: usize) -> Fault {
+    let names = members.join(", ");
     let message = match count {
         0 => "the BMC has no system".to_owned(),
         _ => format!("the BMC has {count} systems; name one in the address: {names}"),

@@ -39,6 +39,9 @@ const LONGEST: Duration = Duration::from_mins(5);
 /// How long basic authentication stands in where there is no room for one session more.
 const FULL: Duration = Duration::from_mins(5);
 
+/// The longest token, and the longest link to a session, that is kept. Tokens have 16 to 500 bytes.
+const LONGEST_HEADER: usize = 4 << 10;
+
 /// What is known of logging in to one BMC. It is behind a lock that is held during a login: there is only
 /// one at a time.
 #[derive(Debug, Default)]
@@ -101,10 +104,12 @@ impl Outcome {
 
 fn token(reply: &Reply) -> Option<Pass> {
     let value = reply.header("X-Auth-Token");
-    let value = value.filter(|value| !value.is_empty())?;
+    let value = value.filter(|value| (1..=LONGEST_HEADER).contains(&value.len()))?;
+    let location = reply.header(LOCATION);
+    let location = location.filter(|link| link.len() <= LONGEST_HEADER);
     Some(Pass::Token {
         value: Password::new(value),
-        location: reply.header(LOCATION).and_then(Origin::path_here),
+        location: location.and_then(Origin::path_here),
     })
 }
 

@@ -31,6 +31,7 @@ mod origin;
 mod reply;
 mod secrets;
 mod task;
+mod tolerant;
 mod ways;
 
 use std::sync::{Arc, Mutex, PoisonError};

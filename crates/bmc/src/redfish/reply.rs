@@ -23,6 +23,9 @@ pub(super) struct Reply {
     pub(super) path: String,
 }
 
+/// The longest body of which every value is taken.
+const LONGEST_WORDS: usize = 64 << 10;
+
 /// Extended errors (DSP0266 §8.6), and the older spelling of their id.
 const IDS: [&str; 2] = ["MessageId", "MessageID"];
 
@@ -69,9 +72,11 @@ impl Reply {
         })
     }
 
-    /// The body as JSON, whatever the status.
+    /// The body as JSON, whatever the status: an error's words, or a task. A value in memory takes sixteen times
+    /// its text, so that what is longer than either ever is counts as none.
     pub(super) fn json(&self) -> Option<Value> {
-        serde_json::from_slice(&self.body).ok()
+        let body = Some(&self.body).filter(|body| body.len() <= LONGEST_WORDS);
+        body.and_then(|body| serde_json::from_slice(body).ok())
     }
 
     /// How long the BMC asks us to wait.

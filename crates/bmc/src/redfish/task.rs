@@ -11,7 +11,7 @@ use super::caller::Caller;
 use super::deadline::Deadline;
 use super::document::task_state;
 use super::reply::Reply;
-use crate::{Class, Fault};
+use crate::{Answer, Class, Fault};
 
 /// How long the first wait is; doubled each time.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -23,10 +23,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 enum Progress {
     Done,
     Under,
+    Forgotten,
     Failed(String),
 }
 
-/// Waits until what the BMC accepted has ended. `reply` is its answer to the command.
+/// Waits until what the BMC accepted has ended. `reply` is its answer to the command. An answer that leads to no
+/// task, or to one that the BMC does not know any more, is an answer all the same: nothing is gained by sending
+/// the command again.
 ///
 /// # Errors
 /// The task failed; or nobody knows how it ends, the deadline among it.
@@ -34,21 +37,26 @@ pub(super) async fn finish(
     caller: &Caller,
     reply: &Reply,
     deadline: Deadline,
-) -> Result<(), Fault> {
+) -> Result<Answer, Fault> {
     let mut progress = progress(reply)?;
     let mut wait = FIRST_WAIT;
     let monitor = monitor(reply);
     loop {
         match progress {
-            Progress::Done => return Ok(()),
+            Progress::Done => return Ok(Answer::Accepted),
+            Progress::Forgotten => return Ok(Answer::AcceptedWithoutTask),
             Progress::Failed(how) => {
                 let message = format!("the BMC's task for it ended as {how}");
                 return Err(Fault::harmless(Class::Refused, message));
             }
             Progress::Under => {}
         }
-        let link = monitor.as_deref().ok_or_else(nameless)?;
-        let path = caller.origin.path(link).map_err(unknown)?;
+        let path = monitor
+            .as_deref()
+            .and_then(|link| caller.origin.path(link).ok());
+        let Some(path) = path else {
+            return Ok(Answer::AcceptedWithoutTask);
+        };
         pause(wait, deadline).await?;
         wait = (wait * 2).min(LONGEST_WAIT);
         let reply = caller
@@ -73,7 +81,7 @@ async fn pause(wait: Duration, deadline: Deadline) -> Result<(), Fault> {
 /// command's own answer. A BMC that is busy is asked again.
 fn progress(reply: &Reply) -> Result<Progress, Fault> {
     match reply.status {
-        StatusCode::NOT_FOUND | StatusCode::GONE => Err(forgotten()),
+        StatusCode::NOT_FOUND | StatusCode::GONE => Ok(Progress::Forgotten),
         status if status.is_server_error() => Ok(Progress::Under),
         status if status.is_success() => Ok(of_document(reply)),
         _ => Err(reply.fault()),
@@ -101,20 +109,6 @@ fn monitor(reply: &Reply) -> Option<String> {
         id.map(ToOwned::to_owned)
     };
     location.or_else(itself)
-}
-
-fn nameless() -> Fault {
-    Fault::unknown_end(
-        Class::Contradiction,
-        "the BMC works on it and does not say where to ask for its end",
-    )
-}
-
-fn forgotten() -> Fault {
-    Fault::unknown_end(
-        Class::Contradiction,
-        "the BMC does not know its task for it any more",
-    )
 }
 
 fn unknown(fault: Fault) -> Fault {
