@@ -187,6 +187,7 @@ impl Bench {
                 NODE,
                 "--reboot-command=true",
                 "--listen=127.0.0.1:0",
+                "--probe-listen=127.0.0.1:0",
                 &sentinel,
             ])
             .stderr(Stdio::piped())

@@ -2,24 +2,35 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
+use dogwatch_api::COORDINATOR;
 use dogwatch_coordinator::agent::{Agent, Exit, Hands as _, Setup};
-use dogwatch_coordinator::args::Args;
+use dogwatch_coordinator::args::{Args, Identity};
 use dogwatch_coordinator::clock::Clock;
 use dogwatch_coordinator::http::{Board, Server};
 use dogwatch_coordinator::log;
 use dogwatch_coordinator::node_hands::NodeHands;
+use dogwatch_core::admission::unknown_account;
+use dogwatch_core::decision::{Event, Severity};
 use dogwatch_core::name::RunId;
-use dogwatch_core::reboot::Config;
-use dogwatch_k8s::{Client, Kind, node};
+use dogwatch_core::reboot::{Config, reason};
+use dogwatch_k8s::node::EventWriter;
+use dogwatch_k8s::{Client, Kind, admission, node};
 use dogwatch_prometheus::Prometheus;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
 /// Where the kernel gives away random UUIDs.
 const RANDOM_UUID: &str = "/proc/sys/kernel/random/uuid";
+
+/// Who speaks where the admission policies let nobody but a known account speak as the coordinator.
+const UNKNOWN: &str = "dogwatch";
+
+/// How long after an API server that was away is asked again who we are.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -80,18 +91,25 @@ async fn prepare(args: &Args) -> anyhow::Result<Agent> {
         bail!(why);
     }
     let client = dogwatch_k8s::connect().await?;
+    let node_client = node_client(&client, args).await?;
     let board = Board::new();
     if let Some(server) = Server::bind(&args.listen).await? {
         info!(address = %server.address(), "serves /metrics, /healthz and /readyz");
         tokio::spawn(server.serve(board.clone()));
     }
+    if let Some(server) = Server::bind_probes(&args.probe_listen).await? {
+        info!(address = %server.address(), "serves the kubelet's probes");
+        tokio::spawn(server.serve(board.clone()));
+    }
     node_exists(&client, args).await?;
+    tokio::spawn(say_unknown_account(client.clone(), args.clone()));
     let run = std::fs::read_to_string(RANDOM_UUID)
         .with_context(|| format!("cannot read {RANDOM_UUID}"))?;
     let run = RunId::new(format!("coordinator/{}", run.trim()))?;
     info!(node = %args.node_name, %run, "started");
     Ok(Agent::new(Setup {
         client,
+        node_client,
         node: args.node_name.clone(),
         namespace: args.namespace.clone(),
         config: config(args),
@@ -102,6 +120,34 @@ async fn prepare(args: &Args) -> anyhow::Result<Agent> {
         heart: board.heart.clone(),
         watcher: Arc::new(board),
     }))
+}
+
+/// Who writes this Node and evicts its pods.
+async fn node_client(client: &Client, args: &Args) -> anyhow::Result<Client> {
+    let files = match args.identity {
+        Identity::ServiceAccount => return Ok(client.clone()),
+        Identity::Kubelet => args.kubelet_files(),
+    };
+    if let Err(why) = files.read() {
+        bail!(why);
+    }
+    let kubelet = dogwatch_k8s::connect_by_certificate(move || files.read()).await?;
+    let expected = format!("system:node:{}", args.node_name);
+    match admission::user(&kubelet).await {
+        Ok(user) if user.as_ref().is_none_or(|user| *user == expected) => Ok(kubelet),
+        Ok(user) => bail!(
+            "the certificate at {} is of user {:?}, not of {expected:?}: set --kubelet-certificate to this node's own",
+            args.kubelet_certificate.display(),
+            user.unwrap_or_default(),
+        ),
+        Err(error) => {
+            warn!(
+                error = error.in_words(),
+                "cannot tell yet whose the kubelet's certificate is"
+            );
+            Ok(kubelet)
+        }
+    }
 }
 
 /// What is certainly wrong is an error now; a server that is away is not: the node may have booted
@@ -127,11 +173,51 @@ async fn node_exists(client: &Client, args: &Args) -> anyhow::Result<()> {
     }
 }
 
+/// Policies that do not know our account limit nobody, and say nothing themselves.
+async fn say_unknown_account(client: Client, args: Args) {
+    let user = loop {
+        match admission::user(&client).await {
+            Ok(user) => break user.unwrap_or_default(),
+            Err(error) if error.kind() == Kind::Transient => tokio::time::sleep(ASK_AGAIN).await,
+            Err(error) => {
+                warn!(
+                    error = error.in_words(),
+                    "the API server does not say who we are"
+                );
+                return;
+            }
+        }
+    };
+    let Some(why) = unknown_account(&user, COORDINATOR, &args.namespace) else {
+        return;
+    };
+    warn!(user, "{why}");
+    let event = Event {
+        severity: Severity::Warning,
+        reason: reason::ACCOUNT_UNKNOWN,
+        message: why,
+    };
+    if let Err(error) = say(&client, &args, &event).await {
+        warn!(error = error.in_words(), "could not say it on the Node");
+    }
+}
+
+async fn say(client: &Client, args: &Args, event: &Event) -> Result<(), dogwatch_k8s::Error> {
+    let Some(node) = node::get_node(client, args.node_name.as_str()).await? else {
+        return Ok(());
+    };
+    let uid = node.metadata.uid.unwrap_or_default();
+    let writer = EventWriter::new(client.clone(), args.node_name.as_str());
+    let mut writer = writer.in_the_name_of(UNKNOWN);
+    writer.say(event, &uid, "", Clock::system().now()).await
+}
+
 fn config(args: &Args) -> Config {
     Config {
         max_unavailable: args.max_unavailable,
         drain_timeout: args.drain_timeout,
         on_drain_timeout: args.on_drain_timeout.into(),
+        volume_detach_timeout: args.volume_detach_timeout,
         reboot_timeout: args.reboot_timeout,
         reboot_attempts: args.reboot_attempts,
         settle: args.settle,

@@ -1,6 +1,7 @@
 //! The hands of a coordinator on a real host: sentinels, boot id and reboot put together.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use dogwatch_core::name::BootId;
 use dogwatch_core::reboot::TriggerSeen;
@@ -14,7 +15,7 @@ use tokio::sync::watch;
 use crate::agent::{Hands, NotStarted, RebootEnd};
 use crate::args::Args;
 use crate::host::boot_id;
-use crate::host::reboot::{Ended, Reboot, Running};
+use crate::host::reboot::{Ended, Reboot, Running, StartError};
 use crate::host::sentinel::{self, SentinelError};
 use crate::host::sentinel_command::SentinelCommand;
 
@@ -64,12 +65,21 @@ impl Hands for NodeHands {
         .boxed()
     }
 
-    fn reboot(&mut self) -> BoxFuture<'static, Result<BoxFuture<'static, RebootEnd>, NotStarted>> {
+    fn reboot(
+        &mut self,
+        within: Duration,
+    ) -> BoxFuture<'static, Result<BoxFuture<'static, RebootEnd>, NotStarted>> {
         let reboot = self.reboot.clone();
         async move {
-            match reboot.start().await {
+            match reboot.start(within).await {
                 Ok(running) => Ok(end(running).boxed()),
-                Err(error) => Err(NotStarted(in_words(&error))),
+                Err(error @ StartError::TooLate(_)) => Err(NotStarted::TooLate(in_words(&error))),
+                Err(
+                    error @ (StartError::Spawn { .. }
+                    | StartError::Alone(_)
+                    | StartError::Logind(_)
+                    | StartError::Signal { .. }),
+                ) => Err(NotStarted::Failed(in_words(&error))),
             }
         }
         .boxed()

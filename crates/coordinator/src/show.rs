@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dogwatch_core::drain::Blocked;
 use dogwatch_core::reboot::{Decision, LastReboot, NodeFact, NodeSeen, Seen, TriggerState, reason};
 
 use dogwatch_k8s::Kind;
@@ -49,7 +50,7 @@ fn show(view: &mut MetricsView, seen: &Seen, decision: &Decision) {
     view.phase_since = record.map(|record| record.since);
     view.waiting_since = record
         .filter(|record| record.phase == dogwatch_core::reboot::Phase::Waiting)
-        .map(|record| record.since);
+        .and_then(|record| seen.run.held_back.waits_since(record.since));
     view.blocked_by = blocked_by(seen, decision);
     view.drain = seen.drain.as_ref().map(|drain| DrainView {
         left: drain.progress.waiting.len(),
@@ -79,14 +80,20 @@ fn blocked_by(seen: &Seen, decision: &Decision) -> std::collections::BTreeSet<(S
     if decision.because.reason == reason::OVER_BUDGET {
         by.insert(("budget".to_owned(), "maxUnavailable".to_owned()));
     }
-    let blocked = seen.drain.iter().flat_map(|drain| &drain.progress.blocked);
-    by.extend(blocked.flat_map(|blocked| &blocked.budgets).map(|budget| {
-        (
-            "PodDisruptionBudget".to_owned(),
-            format!("{}/{}", budget.namespace, budget.name),
-        )
-    }));
+    let drain = seen.drain.iter();
+    by.extend(drain.flat_map(|drain| holding_pods(&drain.progress.blocked)));
     by
+}
+
+/// The budgets, webhooks and policies that hold pods up.
+fn holding_pods(blocked: &[Blocked]) -> impl Iterator<Item = (String, String)> + '_ {
+    let budgets = blocked.iter().flat_map(|blocked| &blocked.budgets);
+    let budgets = budgets.map(|budget| ("PodDisruptionBudget".to_owned(), budget.full_name()));
+    let refusals = blocked
+        .iter()
+        .filter_map(|blocked| blocked.refused.as_ref());
+    let refusals = refusals.map(|refusal| &refusal.by);
+    budgets.chain(refusals.map(|by| (by.kind().to_owned(), by.name().to_owned())))
 }
 
 fn triggers(seen: &Seen) -> BTreeMap<String, TriggerShown> {

@@ -3,7 +3,7 @@
 use dogwatch_core::lock::{self, HolderId, LeaseSeen, LockRecord, Release};
 use dogwatch_core::policy;
 use dogwatch_core::reboot::{
-    Action, CommandSeen, NodeFact, NodePatch, NodeSeen, Phase, Record, RecordChange,
+    self, Action, CommandSeen, NodeFact, NodePatch, NodeSeen, Phase, Record, RecordChange,
 };
 use dogwatch_k8s::lock::{BidOutcome, Leaving, ReleaseOutcome};
 use dogwatch_k8s::{Error, Kind, node};
@@ -45,7 +45,7 @@ impl Agent {
             return Done::Failed;
         };
         self.seen.run.sending(seen.record.get(), patch);
-        match node::patch_node(&self.client, &seen, patch).await {
+        match node::patch_node(&self.node_client, &seen, patch).await {
             Ok(answer) => {
                 self.seen.run.answered(patch, self.clock.now());
                 self.note_phase(seen.record.get(), patch);
@@ -215,6 +215,18 @@ impl Agent {
                 evidence, "cleared a lock whose holder is gone"
             );
         }
+        if let ReleaseOutcome::Refused(error) = &outcome
+            && error.kind() == Kind::Forbidden
+        {
+            // A policy lets the controller alone do it; a pause here would only miss our turn.
+            let error = error.in_words();
+            info!(
+                lease = lease.name,
+                error, "leaves a lock whose holder is gone to the controller"
+            );
+            self.seen.run.may_not_break = true;
+            return Done::Changed;
+        }
         self.freed(outcome, "clear a lock whose holder is gone")
             .await
     }
@@ -238,16 +250,25 @@ impl Agent {
         if !self.permit_holds(attempt) {
             return Done::Changed;
         }
-        self.seen.run.command = CommandSeen::Started {
+        let started = CommandSeen::Started {
             attempt,
             ended: None,
         };
-        match self.hands.reboot().await {
+        let before = std::mem::replace(&mut self.seen.run.command, started);
+        let within = reboot::permitted_for(&self.seen, self.clock.now());
+        match self.hands.reboot(within).await {
             Ok(end) => {
                 info!(attempt, "the reboot command was started");
                 self.follow_command(attempt, end);
             }
-            Err(NotStarted(why)) => {
+            Err(NotStarted::TooLate(why)) => {
+                warn!(
+                    attempt,
+                    why, "the reboot was not begun in time; checking again"
+                );
+                self.seen.run.command = before;
+            }
+            Err(NotStarted::Failed(why)) => {
                 self.seen.run.command = CommandSeen::FailedToStart { attempt, why };
             }
         }

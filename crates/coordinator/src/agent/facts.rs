@@ -8,8 +8,8 @@ use dogwatch_core::lock::{self, HolderId, LeaseSeen};
 use dogwatch_core::name::{BootId, RunId};
 use dogwatch_core::policy::Policies;
 use dogwatch_core::reboot::{
-    CommandEnd, CommandSeen, CountSeen, DrainSeen, HolderSeen, HostSeen, LockSeen, Look, NodeFact,
-    NodeSeen, RunSeen, Seen, StartGatesSeen, TriggerSeen,
+    CommandEnd, CommandSeen, CountSeen, DrainSeen, HeldBack, HolderSeen, HostSeen, LockSeen, Look,
+    NodeFact, NodeSeen, RunSeen, Seen, StartGatesSeen, TriggerSeen,
 };
 use dogwatch_process::jitter;
 
@@ -246,7 +246,9 @@ pub fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<BootId, String
             swept: false,
             refused: false,
             leave_since: None,
+            held_back: HeldBack::default(),
             waiting_since: None,
+            may_not_break: false,
             unanswered: None,
         },
     }

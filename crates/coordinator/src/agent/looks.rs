@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dogwatch_core::Now;
 use dogwatch_core::drain::DrainConfig;
-use dogwatch_core::lock::{HolderNode, LeaseSeen};
+use dogwatch_core::lock::{BETWEEN_HOLDER_READS, HolderNode, HolderReads, LeaseSeen};
 use dogwatch_core::name::GroupName;
 use dogwatch_core::policy::{Gate, ReturnGate};
 use dogwatch_core::reboot::{self, CountSeen, HolderSeen, Look, Seen, StartGatesSeen};
@@ -30,8 +30,6 @@ const ASK_GATES_AGAIN: Duration = Duration::from_secs(10);
 /// Pauses after a read that failed.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Two reads of a holder's Node must not come from the same moment.
-const BETWEEN_READS: Duration = Duration::from_secs(1);
 
 /// A task that ends when this is dropped.
 pub(super) struct Running(AbortHandle);
@@ -53,6 +51,7 @@ impl Drop for Running {
 pub(super) struct Eyes {
     pub(super) locks: LockClient,
     pub(super) client: dogwatch_k8s::Client,
+    pub(super) node_client: dogwatch_k8s::Client,
     pub(super) node: String,
     pub(super) clock: Clock,
     pub(super) facts: UnboundedSender<Fact>,
@@ -245,12 +244,18 @@ async fn holder(eyes: Eyes, lease: LeaseSeen) {
     let read = || eyes.locks.holder_node(&name);
     let what = "reading the holder's Node";
     let first: HolderNode = eyes.read(what, read).await.0;
-    tokio::time::sleep(BETWEEN_READS).await;
+    let answered = eyes.clock.now().mono;
+    eyes.clock
+        .sleep_until(answered + BETWEEN_HOLDER_READS)
+        .await;
     let (second, sent) = eyes.read(what, read).await;
     eyes.tell(Fact::Holder(HolderSeen {
         lease: lease.name,
         resource_version: lease.resource_version,
-        reads: [first, second],
+        reads: HolderReads {
+            nodes: [first, second],
+            apart: sent.mono.saturating_sub(answered),
+        },
         taken: sent.mono,
     }));
 }
@@ -261,8 +266,9 @@ async fn drained(eyes: Eyes, exclude: Option<LabelSelector>, mut delete: watch::
         exclude,
         ..DrainConfig::default()
     };
+    let (client, evicts) = (eyes.client.clone(), eyes.node_client.clone());
     let mut handle =
-        drain::Runner::start(eyes.client.clone(), &eyes.node, config, move || clock.now());
+        drain::Runner::start_as(client, evicts, &eyes.node, config, move || clock.now());
     loop {
         let progress = handle.progress.borrow_and_update().clone();
         eyes.tell(Fact::Drain(progress));

@@ -44,6 +44,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub struct Setup {
     /// The API server.
     pub client: dogwatch_k8s::Client,
+    /// The same, asked by whoever may write this Node and evict its pods.
+    pub node_client: dogwatch_k8s::Client,
     /// The node it serves.
     pub node: NodeName,
     /// Where the Leases are.
@@ -91,6 +93,7 @@ pub enum Exit {
 /// One node's coordinator.
 pub struct Agent {
     client: dogwatch_k8s::Client,
+    node_client: dogwatch_k8s::Client,
     name: String,
     config: Config,
     clock: Clock,
@@ -120,6 +123,7 @@ impl Agent {
         let eyes = Eyes {
             locks: locks.clone(),
             client: setup.client.clone(),
+            node_client: setup.node_client.clone(),
             node: setup.node.to_string(),
             clock: setup.clock.clone(),
             facts: facts.clone(),
@@ -131,6 +135,7 @@ impl Agent {
             events: EventWriter::new(setup.client.clone(), setup.node.as_str()),
             name: setup.node.to_string(),
             client: setup.client,
+            node_client: setup.node_client,
             config: setup.config,
             clock: setup.clock,
             hands: setup.hands,

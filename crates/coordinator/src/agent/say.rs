@@ -72,7 +72,7 @@ impl Agent {
         let events = self.say_events(&seen).await;
         let writes = condition::to_write(&seen.conditions, &decision.report.conditions, now);
         if !writes.is_empty() {
-            let answer = node::patch_conditions(&self.client, &seen, &writes, now).await?;
+            let answer = node::patch_conditions(&self.node_client, &seen, &writes, now).await?;
             self.take_node(&answer);
         }
         events

@@ -20,13 +20,14 @@ pub use dogwatch_process::listen::Listen;
 pub use self::prometheus::PrometheusArgs;
 pub use self::values::Words;
 use self::values::{absolute, duration, limit, namespace, node_name, positive, words};
+use crate::host::kubelet::KubeletFiles;
 use crate::host::reboot::{Method, PID_1, Reboot};
 use crate::host::sentinel_command::SentinelCommand;
 use crate::log::Format;
 
 /// Takes this node out of service safely, reboots it and brings it back.
 ///
-/// Kubernetes is reached as kubectl reaches it: by KUBECONFIG, else from inside the cluster.
+/// The cluster is chosen as kubectl chooses it: KUBECONFIG, else ~/.kube/config, else the pod's service account.
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
 #[command(name = "dogwatch-coordinator", version)]
 pub struct Args {
@@ -37,6 +38,24 @@ pub struct Args {
     /// Dogwatch's namespace, where its Leases are
     #[arg(long, env = "DOGWATCH_NAMESPACE", value_name = "NAME", default_value = "dogwatch", value_parser = namespace)]
     pub namespace: String,
+
+    /// Who writes this Node and evicts its pods
+    #[arg(
+        long,
+        env = "DOGWATCH_IDENTITY",
+        value_name = "WHO",
+        default_value = "service-account",
+        value_enum
+    )]
+    pub identity: Identity,
+
+    /// The kubelet's own client certificate, below --host-root, for --identity=kubelet; read again for each request
+    #[arg(long, env = "DOGWATCH_KUBELET_CERTIFICATE", value_name = "PATH", default_value = "/var/lib/kubelet/pki/kubelet-client-current.pem", value_parser = absolute)]
+    pub kubelet_certificate: PathBuf,
+
+    /// The key of that certificate, below --host-root, where it is in a file of its own
+    #[arg(long, env = "DOGWATCH_KUBELET_KEY", value_name = "PATH", value_parser = absolute)]
+    pub kubelet_key: Option<PathBuf>,
 
     /// How many nodes of a group may be out of service at once
     #[arg(long, env = "DOGWATCH_MAX_UNAVAILABLE", value_name = "N|N%", default_value = "1", value_parser = limit)]
@@ -68,7 +87,7 @@ pub struct Args {
     )]
     pub reboot_method: RebootMethod,
 
-    /// The command of the method "command", split as a shell would, run without one
+    /// The command of the method "command": split into words as a shell would split it, run without a shell
     #[arg(long, env = "DOGWATCH_REBOOT_COMMAND", value_name = "COMMAND", default_value = "systemctl reboot", value_parser = words)]
     pub reboot_command: Words,
 
@@ -93,6 +112,10 @@ pub struct Args {
         value_enum
     )]
     pub on_drain_timeout: OnDrainTimeout,
+
+    /// How long the volumes of the drained pods may take to detach; then the reboot goes on
+    #[arg(long, env = "DOGWATCH_VOLUME_DETACH_TIMEOUT", value_name = "DURATION", default_value = "2m", value_parser = duration)]
+    pub volume_detach_timeout: Duration,
 
     /// How long after the reboot command a new boot is waited for
     #[arg(long, env = "DOGWATCH_REBOOT_TIMEOUT", value_name = "DURATION", default_value = "30m", value_parser = positive)]
@@ -119,6 +142,16 @@ pub struct Args {
     )]
     pub listen: Listen,
 
+    /// Where /healthz and /readyz are served to the kubelet, beside --listen, so that nobody who reaches the
+    /// metrics can keep it from its answer; port 0 is any, "off" is nowhere
+    #[arg(
+        long,
+        env = "DOGWATCH_PROBE_LISTEN",
+        value_name = "HOST:PORT",
+        default_value = ":9421"
+    )]
+    pub probe_listen: Listen,
+
     /// How the log is written
     #[arg(
         long,
@@ -128,6 +161,15 @@ pub struct Args {
         value_enum
     )]
     pub log_format: Format,
+}
+
+/// `--identity`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Identity {
+    /// The coordinator's ServiceAccount, which may evict every pod of the cluster
+    ServiceAccount,
+    /// The kubelet of this node, which the API server limits to this node (NodeRestriction)
+    Kubelet,
 }
 
 /// `--reboot-method`.
@@ -174,6 +216,15 @@ impl Args {
             method,
             host_root: self.host_root.clone(),
             init: PID_1,
+        }
+    }
+
+    /// Where the kubelet's certificate is.
+    pub fn kubelet_files(&self) -> KubeletFiles {
+        KubeletFiles {
+            host_root: self.host_root.clone(),
+            certificate: self.kubelet_certificate.clone(),
+            key: self.kubelet_key.clone(),
         }
     }
 

@@ -40,6 +40,7 @@ fn the_defaults_are_the_specifications() {
     assert_eq!(args.settle, Duration::from_secs(30));
     assert_eq!(args.prometheus.settings(), Settings::default());
     assert_eq!(args.listen.to_string(), ":9420");
+    assert_eq!(args.probe_listen.to_string(), ":9421");
     assert_eq!(args.log_format, Format::Text);
 }
 
@@ -48,6 +49,9 @@ fn every_flag_of_the_specification_is_there_with_its_variable() {
     let flags = [
         "node-name",
         "namespace",
+        "identity",
+        "kubelet-certificate",
+        "kubelet-key",
         "max-unavailable",
         "sentinel",
         "sentinel-command",
@@ -59,6 +63,7 @@ fn every_flag_of_the_specification_is_there_with_its_variable() {
         "host-root",
         "drain-timeout",
         "on-drain-timeout",
+        "volume-detach-timeout",
         "reboot-timeout",
         "reboot-attempts",
         "settle",
@@ -66,6 +71,7 @@ fn every_flag_of_the_specification_is_there_with_its_variable() {
         "prometheus-token-file",
         "prometheus-token-origin",
         "listen",
+        "probe-listen",
         "log-format",
     ];
     let command = Args::command();
@@ -139,6 +145,7 @@ fn what_is_wrong_names_the_flag_and_what_to_write() {
         (["--on-drain-timeout", "wait"], "abort"),
         (["--namespace", "Dog"], "lower-case"),
         (["--listen", "9420"], "127.0.0.1:9420"),
+        (["--probe-listen", "9421"], "127.0.0.1:9420"),
         (["--log-format", "xml"], "json"),
     ] {
         let text = refused(&flags);

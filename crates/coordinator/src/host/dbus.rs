@@ -11,8 +11,7 @@ use std::time::Duration;
 use zbus::DBusError as _;
 use zbus::connection::Builder;
 
-/// How long the bus may take to let us in. Nothing was asked for before that, and a permit to reboot
-/// is good for 10 s only (specification §2.4): a bus that hangs must not stretch it.
+/// How long the bus may take to let us in, if the permit to reboot lasts as long.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
 
 /// How long logind may take. It answers once it has started the reboot,
@@ -31,8 +30,14 @@ pub enum DbusError {
         /// Why.
         source: std::io::Error,
     },
+    /// The permit ended before the bus had let us in: nothing was asked for.
+    #[error("the system bus at {} did not answer while the reboot was permitted", path.display())]
+    TooLate {
+        /// Its socket.
+        path: PathBuf,
+    },
     /// The bus does not let us in.
-    #[error("the system bus at {} refuses the coordinator: run it as root", path.display())]
+    #[error("the system bus at {} refuses the coordinator: run it as root, or as a uid that the host knows", path.display())]
     Refused {
         /// Its socket.
         path: PathBuf,
@@ -52,10 +57,15 @@ pub enum DbusError {
     NoAnswer(String),
 }
 
-/// Asks logind to reboot. `Ok` when it said that it does.
-pub(crate) async fn reboot(socket: &Path) -> Result<(), DbusError> {
-    match tokio::time::timeout(CONNECTED_WITHIN, connect(socket)).await {
+/// Asks logind to reboot. `Ok` when it said that it does. The call is sent within this time, or never:
+/// a permit to reboot is good for 10 s (specification §2.4), and a bus that hangs must not stretch it.
+pub(crate) async fn reboot(socket: &Path, within: Duration) -> Result<(), DbusError> {
+    let patience = within.min(CONNECTED_WITHIN);
+    match tokio::time::timeout(patience, connect(socket)).await {
         Ok(connection) => call(&connection?).await,
+        Err(_) if patience < CONNECTED_WITHIN => Err(DbusError::TooLate {
+            path: socket.to_owned(),
+        }),
         Err(_) => Err(DbusError::NoBus {
             path: socket.to_owned(),
             source: std::io::ErrorKind::TimedOut.into(),

@@ -11,6 +11,7 @@ pub mod boot_id;
 mod bounded;
 mod child;
 mod dbus;
+pub mod kubelet;
 mod namespaces;
 pub mod reboot;
 pub mod sentinel;

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use dogwatch_process::http::{HttpError, MOST_CONNECTIONS, Server};
+pub use dogwatch_process::http::{HttpError, Server};
 
 use crate::health::Heart;
 use crate::metrics::{MetricsView, render};

@@ -22,7 +22,7 @@ pub struct MetricsView {
     pub phase: Option<Phase>,
     /// Since when in this phase.
     pub phase_since: Option<Timestamp>,
-    /// Since when it waits for the lock.
+    /// Since when it waits for its turn, without the time for which its policy held it back.
     pub waiting_since: Option<Timestamp>,
     /// Who holds what we wait for, or what else holds us back: `lock`, `budget`, …, and its name.
     pub blocked_by: BTreeSet<(String, String)>,
@@ -135,7 +135,7 @@ fn waiting(text: &mut Text, view: &MetricsView) {
     text.family(
         "dogwatch_waiting_since_seconds",
         Kind::Gauge,
-        "Since when this node waits for the lock, in Unix time.",
+        "Since when this node waits for its turn, in Unix time, without the time for which windows, a pause or minInterval held it back. No sample while they do.",
     )
     .time(&[], view.waiting_since);
     let mut family = text.family(

@@ -30,6 +30,33 @@ async fn a_lock_whose_holders_node_was_deleted_is_broken_by_the_one_who_waits() 
 }
 
 #[tokio::test]
+async fn who_may_not_break_a_lock_leaves_it_to_the_controller_and_goes_on_bidding() {
+    let cluster = Cluster::new().await;
+    cluster.plane.expect_refusals();
+    let machines = cluster.machines(2).await;
+    cluster.block_drain_of(&machines[0]).await;
+    machines[0].touch("new kernel");
+    machines[0].until_phase("draining").await;
+    machines[1].touch("new kernel");
+    machines[1]
+        .until_condition("MaintenancePlanned", "True", "LockHeldByOther")
+        .await;
+    machines[0].kill_coordinator().await;
+    cluster
+        .api
+        .delete(&format!("/api/v1/nodes/{}", machines[0].name()))
+        .await;
+    machines[1]
+        .log()
+        .until(&["leaves a lock whose holder is gone to the controller"])
+        .await;
+    // There is no controller here: a person does it.
+    cluster.delete_lease("dogwatch-default-0").await;
+    machines[1].until_back().await;
+    assert_eq!((machines[0].commands(), machines[1].commands()), (0, 1));
+}
+
+#[tokio::test]
 async fn of_two_coordinators_of_one_node_the_older_stops() {
     let cluster = Cluster::new().await;
     let machine = cluster.machine(Setting::default()).await;

@@ -4,15 +4,17 @@
 //! given back.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, Machine, Setting, objects};
+use crate::support::{Cluster, Machine, PATIENCE, Setting, objects};
 
 #[tokio::test]
 async fn no_shipped_right_is_unused() {
     let cluster = Cluster::new().await;
     let machine = cluster.machine(Setting::default()).await;
+    news_that_a_former_run_has_told(&cluster).await;
     a_reboot_with_everything_in_it(&cluster, &machine).await;
     a_drain_that_ends_in_deleting(&cluster).await;
     a_lock_to_mend(&cluster, &machine).await;
@@ -53,6 +55,29 @@ async fn a_reboot_with_everything_in_it(cluster: &Cluster, machine: &Machine) {
     machine.until_back().await;
 }
 
+/// The next run finds the names of its Events taken, and looks by whom.
+async fn news_that_a_former_run_has_told(cluster: &Cluster) {
+    let machine = cluster.machine(Setting::default()).await;
+    cluster.hold_lock().await;
+    machine.touch("new kernel");
+    machine.until_event("RebootPlanned", &[]).await;
+    machine.kill_coordinator().await;
+    machine.start_coordinator().await;
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let looked = async || {
+        let asked = cluster.asked().await;
+        asked
+            .iter()
+            .any(|it| it.verb == "get" && it.resource == "events")
+    };
+    while !looked().await {
+        assert!(tokio::time::Instant::now() < deadline, "nobody looked");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    cluster.free_lock().await;
+    machine.until_back().await;
+}
+
 async fn a_drain_that_ends_in_deleting(cluster: &Cluster) {
     let setting = Setting::flags(["--drain-timeout=1s", "--on-drain-timeout=delete"]);
     let machine = cluster.machine(setting).await;
@@ -88,6 +113,8 @@ async fn shipped(cluster: &Cluster) -> BTreeSet<String> {
     let mut rights = BTreeSet::new();
     for role in [
         "clusterroles/dogwatch-coordinator",
+        "clusterroles/dogwatch-coordinator-node",
+        "clusterroles/dogwatch-delete-pods",
         "namespaces/dogwatch/roles/dogwatch-coordinator",
         "namespaces/default/roles/dogwatch-coordinator-events",
     ] {

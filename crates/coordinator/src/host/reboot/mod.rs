@@ -15,6 +15,7 @@ mod output;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use dogwatch_core::reboot::CommandEnd;
 use rustix::process::{Pid, Signal};
@@ -69,6 +70,9 @@ pub enum StartError {
     /// PID 1 is not the host's.
     #[error(transparent)]
     Alone(#[from] AloneError),
+    /// The permit ended before the method could begin.
+    #[error("the reboot was not begun while it was permitted")]
+    TooLate(#[source] DbusError),
     /// logind was not reached, or refused.
     #[error("cannot reboot by logind")]
     Logind(#[source] DbusError),
@@ -85,11 +89,11 @@ pub enum StartError {
 }
 
 impl Reboot {
-    /// Begins the reboot.
-    pub async fn start(&self) -> Result<Running, StartError> {
+    /// Begins the reboot within this time, or not at all.
+    pub async fn start(&self, within: Duration) -> Result<Running, StartError> {
         match &self.method {
             Method::Command(argv) => spawn(&self.host_root, argv),
-            Method::Logind => ask_logind(&self.host_root).await,
+            Method::Logind => ask_logind(&self.host_root, within).await,
             Method::Signal => send_signal(self.init),
         }
     }
@@ -189,10 +193,12 @@ fn judge(status: ExitStatus, said: &str, elsewhere: bool) -> Ended {
     Ended::Ran(CommandEnd::Failure(format!("{status}{said}")))
 }
 
-async fn ask_logind(root: &Path) -> Result<Running, StartError> {
-    let end = match dbus::reboot(&root.join("run/dbus/system_bus_socket")).await {
+async fn ask_logind(root: &Path, within: Duration) -> Result<Running, StartError> {
+    let socket = root.join("run/dbus/system_bus_socket");
+    let end = match dbus::reboot(&socket, within).await {
         Ok(()) => CommandEnd::Success,
         Err(error @ DbusError::NoAnswer(_)) => CommandEnd::Failure(error.to_string()),
+        Err(error @ DbusError::TooLate { .. }) => return Err(StartError::TooLate(error)),
         Err(
             error
             @ (DbusError::NoBus { .. } | DbusError::Refused { .. } | DbusError::Denied { .. }),

@@ -11,6 +11,9 @@ use tempfile::TempDir;
 
 use super::*;
 
+/// As long as a permit lasts.
+const PERMIT: Duration = Duration::from_secs(10);
+
 fn by(method: Method) -> Reboot {
     Reboot {
         method,
@@ -26,7 +29,7 @@ fn shell(script: &str) -> Reboot {
 }
 
 async fn end(reboot: &Reboot) -> Ended {
-    reboot.start().await.unwrap().ended().await
+    reboot.start(PERMIT).await.unwrap().ended().await
 }
 
 fn fifo(folder: &TempDir, name: &str) -> PathBuf {
@@ -37,7 +40,7 @@ fn fifo(folder: &TempDir, name: &str) -> PathBuf {
 
 #[tokio::test]
 async fn a_command_that_succeeds_is_said_to_and_its_end_stays_known() {
-    let mut running = shell("echo going down").start().await.unwrap();
+    let mut running = shell("echo going down").start(PERMIT).await.unwrap();
     assert_eq!(running.ended().await, Ended::Ran(CommandEnd::Success));
     assert_eq!(running.ended().await, Ended::Ran(CommandEnd::Success));
     assert_eq!(running.output(), "going down");
@@ -58,7 +61,9 @@ async fn a_missing_or_forbidden_program_was_never_started() {
         ("/does/not/exist", "No such file"),
         ("/etc/passwd", "denied"),
     ] {
-        let error = by(Method::Command(vec![program.to_owned()])).start().await;
+        let error = by(Method::Command(vec![program.to_owned()]))
+            .start(PERMIT)
+            .await;
         let error = error.unwrap_err();
         assert!(error.to_string().contains(program), "{error}");
         assert!(error.to_string().contains("--reboot-command"), "{error}");
@@ -85,7 +90,7 @@ async fn a_command_that_never_returns_keeps_running_when_it_is_let_go() {
         gate.display(),
         proof.display()
     );
-    let mut running = shell(&script).start().await.unwrap();
+    let mut running = shell(&script).start(PERMIT).await.unwrap();
     let id = running.id().unwrap();
     let soon = tokio::time::timeout(Duration::ZERO, running.ended()).await;
     assert!(soon.is_err(), "it returned");
@@ -129,7 +134,7 @@ async fn the_signal_is_systemds_own_and_reaches_the_process() {
     let status = tokio::time::timeout(Duration::from_mins(2), child.wait()).await;
     assert_eq!(status.unwrap().unwrap().code(), Some(42));
     // Nobody is there any more.
-    let error = reboot.start().await.unwrap_err();
+    let error = reboot.start(PERMIT).await.unwrap_err();
     assert!(matches!(error, StartError::Signal { .. }), "{error}");
     assert!(error.to_string().contains("hostPID"), "{error}");
 }

@@ -26,6 +26,15 @@ use tokio::sync::watch;
 use self::mounts::Mounts;
 use self::watches::Watches;
 
+/// The file of this path below the root, by links that stay inside it; or why there is none.
+pub(crate) fn find_below(root: &Path, path: &Path) -> Result<PathBuf, String> {
+    match lookup::look_up(root, path, &mut |_, _| Ok(())) {
+        Ok(lookup::Found::File(file)) => Ok(file),
+        Ok(lookup::Found::Nothing) => Err("it is not there".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// How long to wait for the kernel to grant another inotify instance after it took one away.
 /// It has never been seen to; a minute keeps such a host from spinning.
 const REOPEN_AFTER: Duration = Duration::from_mins(1);

@@ -3,7 +3,10 @@
 //! Every other test of this suite runs with them as well: that nothing legal is refused is looked at
 //! there, where its control plane is given back.
 
+mod bmcs;
 mod broken;
+mod events;
+mod evictions;
 mod health_checks;
 mod hosts;
 mod locks;
@@ -11,6 +14,7 @@ mod namespaces;
 mod nodes;
 mod remediation_kinds;
 mod remediations;
+mod renamed;
 mod requests;
 mod schedules;
 mod shipped;

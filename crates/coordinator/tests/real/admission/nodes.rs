@@ -231,3 +231,50 @@ async fn a_coordinators_token_deletes_only_pods_of_its_own_node() {
         stage.attempt(pod, who, &delete(pod), expected).await;
     }
 }
+
+/// NodeRestriction guards only Kubernetes' own labels.
+#[tokio::test]
+async fn a_nodes_own_credentials_do_not_take_it_out_of_every_budget() {
+    let stage = Stage::set().await;
+    let plane = &stage.cluster.plane;
+    let bind = ["create", "clusterrolebinding", "kubelets-of-this-test"];
+    let bind = [
+        &bind[..],
+        &["--clusterrole=system:node", "--group=system:nodes"],
+    ]
+    .concat();
+    plane.run_kubectl(&bind, "").await.expect("a binding");
+    let kubelet = ["--as=system:node:first", "--as-group=system:nodes"];
+    let label = async |label: &str| {
+        let label = [&["label", "node", FIRST, label][..], &kubelet].concat();
+        plane
+            .run_kubectl(&label, "")
+            .await
+            .map_err(|error| error.to_string())
+    };
+    // As soon as the right is gone by.
+    let deadline = tokio::time::Instant::now() + crate::support::PATIENCE;
+    while let Err(refused) = label("rack=r1").await {
+        assert!(tokio::time::Instant::now() < deadline, "{refused}");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    let refused = label("dogwatch.dev/ignore=true")
+        .await
+        .expect_err("its own Node");
+    assert!(refused.contains("out of every budget"), "{refused}");
+    let ignored =
+        |value: Value| merge(json!({ "metadata": { "labels": { "dogwatch.dev/ignore": value } } }));
+    let coordinators = Err("denied request");
+    let call = ignored(json!("true"));
+    stage
+        .attempt("its coordinator", First, &call, coordinators)
+        .await;
+    stage.attempt("a person", Person, &call, Ok(())).await;
+    let refused = label("dogwatch.dev/ignore-")
+        .await
+        .expect_err("a person's label");
+    assert!(refused.contains("out of every budget"), "{refused}");
+    stage
+        .attempt("a person", Person, &ignored(Value::Null), Ok(()))
+        .await;
+}

@@ -13,6 +13,8 @@ const COORDINATORS: &str = include_str!("../../../../../deploy/policies/coordina
 const LOCKS: &str = include_str!("../../../../../deploy/policies/locks.yaml");
 const REQUESTS: &str = include_str!("../../../../../deploy/policies/requests.yaml");
 const REMEDIATION: &str = include_str!("../../../../../deploy/policies/remediation.yaml");
+const BMCS: &str = include_str!("../../../../../deploy/policies/bmcs.yaml");
+const EVENTS: &str = include_str!("../../../../../deploy/policies/events.yaml");
 const OTHERS: &str = include_str!("../../../../../deploy/policies/others.yaml");
 const NAMESPACE: &str = include_str!("../../../../../deploy/base/namespace.yaml");
 const PEOPLE: &str = include_str!("people.yaml");
@@ -53,7 +55,7 @@ fn the_shipped_namespace_has_the_label_that_the_policies_go_by() {
 
 #[test]
 fn what_the_policies_say_fails_closed() {
-    for file in [COORDINATORS, LOCKS, REQUESTS, REMEDIATION] {
+    for file in [COORDINATORS, LOCKS, REQUESTS, REMEDIATION, BMCS, EVENTS] {
         let policies = file.matches("kind: ValidatingAdmissionPolicy\n").count();
         assert_eq!(file.matches("failurePolicy: Fail\n").count(), policies);
         let bindings = file
@@ -61,7 +63,7 @@ fn what_the_policies_say_fails_closed() {
             .count();
         assert_eq!(bindings, policies, "each has one binding");
     }
-    for denied in [COORDINATORS, LOCKS, REMEDIATION] {
+    for denied in [COORDINATORS, LOCKS, REMEDIATION, BMCS, EVENTS] {
         assert!(!denied.contains("Warn"), "these refuse from the start");
     }
 }
@@ -84,6 +86,8 @@ async fn every_expression_is_typed_without_a_warning_and_requests_are_only_audit
         LOCKS,
         REQUESTS,
         REMEDIATION,
+        BMCS,
+        EVENTS,
     ];
     let manifests = manifests.join("---\n");
     let applied = plane.run_kubectl(&["apply", "-f", "-"], &manifests).await;
@@ -100,7 +104,7 @@ async fn every_expression_is_typed_without_a_warning_and_requests_are_only_audit
         assert!(tokio::time::Instant::now() < deadline, "{policies:?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     };
-    assert_eq!(policies.len(), 12);
+    assert_eq!(policies.len(), dogwatch_core::admission::POLICIES.len());
     for policy in &policies {
         let warnings = &policy["status"]["typeChecking"]["expressionWarnings"];
         assert!(

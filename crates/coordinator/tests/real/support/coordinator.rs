@@ -65,8 +65,12 @@ pub struct Coordinator {
 
 impl Coordinator {
     /// Starts one; its log goes to `log`.
-    pub fn start(kubeconfig: &Path, arguments: &[String], log: &Log) -> Self {
-        let mut child = command(kubeconfig)
+    pub fn start(kubeconfig: &Path, arguments: &[String], uid: Option<u32>, log: &Log) -> Self {
+        let mut command = command(kubeconfig);
+        if let Some(uid) = uid {
+            command.uid(uid).gid(uid);
+        }
+        let mut child = command
             .args(arguments)
             .stderr(Stdio::piped())
             .spawn()
@@ -126,6 +130,8 @@ pub fn command(kubeconfig: &Path) -> Command {
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("KUBECONFIG", kubeconfig)
+        // Many run on this host at once.
+        .env("DOGWATCH_PROBE_LISTEN", "off")
         .stdin(Stdio::null())
         .kill_on_drop(true);
     command

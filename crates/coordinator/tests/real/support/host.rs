@@ -42,6 +42,8 @@ pub struct Setting {
     pub on_command: OnCommand,
     /// Whether its sentinel outlives a boot. Most stand in `/run`, and do not.
     pub sentinel_survives: bool,
+    /// As whom its coordinator runs; by default as whoever runs the test.
+    pub uid: Option<u32>,
 }
 
 impl Default for Setting {
@@ -50,6 +52,7 @@ impl Default for Setting {
             flags: Vec::new(),
             on_command: OnCommand::Reboots,
             sentinel_survives: false,
+            uid: None,
         }
     }
 }
@@ -155,7 +158,7 @@ impl Host {
             .kubeconfig
             .get()
             .expect("it is set once the Node is there");
-        Coordinator::start(kubeconfig, &arguments, &self.log)
+        Coordinator::start(kubeconfig, &arguments, self.setting.uid, &self.log)
     }
 
     /// `kill -9` of the coordinator, if one runs.

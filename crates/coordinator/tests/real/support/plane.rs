@@ -32,11 +32,13 @@ pub const ACCOUNT: &str = "dogwatch-coordinator";
 /// Its name in the audit log.
 pub const USER: &str = "system:serviceaccount:dogwatch:dogwatch-coordinator";
 const POLICIES: &str = "crd/rebootpolicies.dogwatch.dev";
-const SHIPPED: [&str; 4] = [
+const SHIPPED: [&str; 6] = [
     include_str!("../../../../../deploy/crds/rebootpolicies.yaml"),
     include_str!("../../../../../deploy/base/namespace.yaml"),
     include_str!("../../../../../deploy/base/rbac.yaml"),
     include_str!("../../../../../deploy/base/controller-rbac.yaml"),
+    include_str!("../../../../../deploy/power/rbac.yaml"),
+    include_str!("../../../../../deploy/delete-pods/rbac.yaml"),
 ];
 
 /// A control plane on loan. Given back, it fails the test if a coordinator was refused in it: neither

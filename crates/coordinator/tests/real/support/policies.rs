@@ -6,12 +6,14 @@ use dogwatch_testbed::ControlPlane;
 
 use super::PATIENCE;
 
-const SHIPPED: [&str; 5] = [
+const SHIPPED: [&str; 7] = [
     include_str!("../../../../../deploy/policies/rbac.yaml"),
     include_str!("../../../../../deploy/policies/coordinators.yaml"),
     include_str!("../../../../../deploy/policies/locks.yaml"),
     include_str!("../../../../../deploy/policies/requests.yaml"),
     include_str!("../../../../../deploy/policies/remediation.yaml"),
+    include_str!("../../../../../deploy/policies/bmcs.yaml"),
+    include_str!("../../../../../deploy/policies/events.yaml"),
 ];
 
 /// Refuses one ConfigMap. Made last, it is in force last.

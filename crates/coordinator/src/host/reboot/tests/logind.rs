@@ -130,7 +130,7 @@ async fn logind_is_asked_to_reboot_without_asking_back() {
 async fn a_refusal_of_logind_began_nothing_and_is_quoted() {
     let bus = Bus::start();
     let logind = bus.logind(Answer::No).await;
-    let error = bus.reboot().start().await.unwrap_err();
+    let error = bus.reboot().start(PERMIT).await.unwrap_err();
     let cause = error.source().unwrap().to_string();
     assert!(cause.contains("AccessDenied: Permission denied"), "{cause}");
     logind.await.unwrap();
@@ -151,18 +151,33 @@ async fn a_logind_that_dies_over_the_call_may_have_begun() {
 #[tokio::test]
 async fn without_logind_or_without_a_bus_nothing_began() {
     let bus = Bus::start();
-    let error = bus.reboot().start().await.unwrap_err();
+    let error = bus.reboot().start(PERMIT).await.unwrap_err();
     let cause = error.source().unwrap().to_string();
     assert!(cause.contains("ServiceUnknown"), "{cause}");
     let nowhere = Reboot {
         host_root: PathBuf::from("/does/not/exist"),
         ..by(Method::Logind)
     };
-    let error = nowhere.start().await.unwrap_err();
+    let error = nowhere.start(PERMIT).await.unwrap_err();
     let cause = error.source().unwrap().to_string();
     assert!(
         cause.contains("/does/not/exist/run/dbus/system_bus_socket"),
         "{cause}"
     );
     assert!(cause.contains("--host-root"), "{cause}");
+}
+
+#[tokio::test]
+async fn a_bus_that_hangs_does_not_stretch_the_permit_and_nothing_began() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("run/dbus");
+    std::fs::create_dir_all(&folder).unwrap();
+    // It lets everybody connect and says nothing.
+    let _hangs = std::os::unix::net::UnixListener::bind(folder.join("system_bus_socket")).unwrap();
+    let reboot = Reboot {
+        host_root: root.path().to_owned(),
+        ..by(Method::Logind)
+    };
+    let error = reboot.start(Duration::from_millis(100)).await.unwrap_err();
+    assert!(matches!(error, StartError::TooLate(_)), "{error:?}");
 }

@@ -1,5 +1,6 @@
 //! The API server itself keeps the rules of the lock. Source: specification §2.2, §6; promises S1, S3.
 
+mod junk;
 mod marks;
 mod steal;
 mod take;
@@ -46,7 +47,7 @@ impl Before {
             Self::Held => (labels, json!({}), json!({})),
             Self::Leftover => (
                 labels,
-                json!({ "dogwatch.dev/holder": "record" }),
+                json!({ "dogwatch.dev/holder": "record", "dogwatch.dev/next": "node/second" }),
                 json!({ "acquireTime": TIME }),
             ),
             Self::Unlabelled => (json!({}), next, json!({})),
