@@ -96,7 +96,14 @@ async fn program() -> PathBuf {
 
 /// Dogwatch's kinds and its namespace.
 async fn install(plane: &ControlPlane, program: &Path) {
-    let output = Command::new(program).arg("manifests").output().await;
+    let words = [
+        "manifests",
+        "--ignore-cluster",
+        "--image=none",
+        "--controller-image=none",
+        "--without-policies",
+    ];
+    let output = Command::new(program).args(words).output().await;
     let manifests = String::from_utf8(output.unwrap().stdout).unwrap();
     let apply = ["apply", "--server-side", "-f", "-"];
     plane.run_kubectl(&apply, &manifests).await.unwrap();
@@ -131,6 +138,7 @@ impl Controller {
         let mut child = Command::new(program)
             .env_clear()
             .env("KUBECONFIG", kubeconfig)
+            .env("DOGWATCH_PROBE_LISTEN", "off")
             .args(["controller", "--log-format=json", "--components=lock"])
             .args([
                 "--lock-auth=none",

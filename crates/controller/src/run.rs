@@ -3,16 +3,20 @@
 //! Told to stop, the components finish first, while the lead is still held; then the Lease is given
 //! back, so that another replica takes over at once and never beside us.
 
+mod lock_thread;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_api::{CONTROLLER, LOCK_API};
+use dogwatch_core::admission::{not_in_force, unknown_account};
 use dogwatch_core::heal;
 use dogwatch_core::leader::Elector;
 use dogwatch_core::reboot::Config;
-use dogwatch_k8s::Client;
 use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_k8s::leader::LeaderClient;
+use dogwatch_k8s::{Client, Kind, admission};
 use dogwatch_process::clock::Clock;
 use dogwatch_process::http::{HttpError, Server};
 use dogwatch_process::jitter::Jitter;
@@ -25,7 +29,7 @@ use tracing::{info, warn};
 use crate::board::Board;
 use crate::cluster::{Cluster, Showing};
 use crate::leader::{Election, Leadership};
-use crate::lock::engine::{self, Engine, Gatekeeper};
+use crate::lock::engine::Gatekeeper;
 use crate::lock::http;
 use crate::metrics::Metrics;
 use crate::power;
@@ -35,16 +39,15 @@ use crate::{Context, Stop, Stopper, handshake, healer, policy_status, remedy, sc
 /// `terminationGracePeriodSeconds` is longer. Source: specification §2.7.
 pub const FINISH_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long the lock may take to give back what was won and not answered; the rest of
-/// [`FINISH_WITHIN`] is for the answers.
-const GIVE_BACK_WITHIN: Duration = Duration::from_secs(15);
+/// How long after an API server that was away is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
 
 /// What one replica may be made of. Source: specification §7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
     /// What leads: the healer, and the status of policies.
     Healer,
-    /// The lock over HTTP, on every replica.
+    /// The lock over HTTP, on every replica. Strangers reach it: it runs best as a program of its own.
     Lock,
     /// The power of BareMetalHosts, by the one that leads.
     Power,
@@ -74,6 +77,8 @@ impl Component {
 pub struct Setup {
     /// The API server.
     pub client: Client,
+    /// The same, with connections of its own, for the lock's thread.
+    pub lock_client: Client,
     /// Dogwatch's namespace.
     pub namespace: String,
     /// The process' one clock.
@@ -86,6 +91,8 @@ pub struct Setup {
     pub components: BTreeSet<Component>,
     /// Where metrics and probes are served.
     pub listen: Listen,
+    /// Where the kubelet's probes are served, and nothing else.
+    pub probe_listen: Listen,
     /// Where the lock is served, and to whom.
     pub lock: http::Config,
     /// How the power of hosts is kept.
@@ -105,6 +112,9 @@ pub enum RunError {
     /// The lock's sockets and certificates.
     #[error(transparent)]
     Lock(#[from] http::StartError),
+    /// The lock's thread.
+    #[error("cannot start a thread for the lock")]
+    Thread(#[source] std::io::Error),
     /// A component ended by itself: a defect, and nothing that another try here would mend.
     #[error("{0} ended unexpectedly")]
     Ended(&'static str),
@@ -135,12 +145,22 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), Run
         info!(address = %server.address(), "serves /metrics, /healthz and /readyz");
         tokio::spawn(server.serve(context.board.clone()));
     }
+    if let Some(server) = Server::bind_probes(&setup.probe_listen).await? {
+        info!(address = %server.address(), "serves the kubelet's probes");
+        tokio::spawn(server.serve(context.board.clone()));
+    }
+    tokio::spawn(say_weak_admission(
+        context.clone(),
+        setup.components.clone(),
+    ));
     let jitter = Jitter::of(&context.process);
     let mut components = JoinSet::new();
     if setup.components.contains(&Component::Lock) {
-        let engine = engine(&context, &setup.lock, setup.gatekeeper);
-        let server = lock_server(&context, setup.lock, &engine).await?;
-        let lock = serve_lock(server, engine, context.stop.clone());
+        let context = Context {
+            client: setup.lock_client,
+            ..context.clone()
+        };
+        let lock = lock_thread::start(context, setup.lock, setup.gatekeeper).await?;
         components.spawn(named("the lock", lock));
     }
     let (last_stopper, last_stop) = Stop::new();
@@ -163,6 +183,43 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), Run
     };
     finish(stopper, components, last_stopper, election).await;
     ended
+}
+
+/// A policy that limits nobody says nothing itself.
+async fn say_weak_admission(context: Context, parts: BTreeSet<Component>) {
+    let gaps = loop {
+        match admission_gaps(&context, &parts).await {
+            Ok(gaps) => break gaps,
+            Err(error) if error.kind() == Kind::Transient => tokio::time::sleep(ASK_AGAIN).await,
+            Err(error) => {
+                let error = error.in_words();
+                info!(
+                    error,
+                    "cannot look whether the admission policies are in force"
+                );
+                return;
+            }
+        }
+    };
+    for gap in gaps {
+        warn!("{gap}; see docs/security.md");
+    }
+}
+
+async fn admission_gaps(
+    context: &Context,
+    parts: &BTreeSet<Component>,
+) -> Result<Vec<String>, dogwatch_k8s::Error> {
+    let user = admission::user(&context.client).await?.unwrap_or_default();
+    if parts.iter().all(|part| *part == Component::Lock) {
+        // It has no right to look at policies, and the controller says what is wrong with them.
+        let unknown = unknown_account(&user, LOCK_API, &context.namespace);
+        return Ok(unknown.into_iter().collect());
+    }
+    let unknown = unknown_account(&user, CONTROLLER, &context.namespace);
+    let policies = admission::policies(&context.client).await?;
+    let weak = policies.iter().flat_map(not_in_force);
+    Ok(unknown.into_iter().chain(weak).collect())
 }
 
 type Part = (&'static str, BoxFuture<'static, ()>);
@@ -214,45 +271,6 @@ fn watch_cluster(context: &Context, showing: Showing, jitter: Jitter) {
     });
     tokio::spawn(showing.run(watches));
     tokio::spawn(say_when_synced(context.clone()));
-}
-
-fn engine(context: &Context, config: &http::Config, gatekeeper: Arc<dyn Gatekeeper>) -> Engine {
-    Engine::start(engine::Setup {
-        client: context.client.clone(),
-        namespace: context.namespace.clone(),
-        process: context.process.clone(),
-        clock: context.clock.clone(),
-        flags: context.flags.clone(),
-        fleetlock_drain: config.fleetlock_drain,
-        gatekeeper,
-    })
-}
-
-async fn lock_server(
-    context: &Context,
-    config: http::Config,
-    engine: &Engine,
-) -> Result<http::Server, http::StartError> {
-    let parts = http::Parts {
-        service: Arc::new(engine.clone()),
-        access: Arc::new(http::KubernetesAccess::new(context.client.clone())),
-        record: Arc::new(context.metrics.clone()),
-    };
-    http::Server::bind(config, parts).await
-}
-
-/// Both are told at once: the lock answers those that wait, the server writes the answers.
-async fn serve_lock(server: http::Server, engine: Engine, stop: Stop) {
-    let end = async {
-        stop.told().await;
-        engine.shutdown(GIVE_BACK_WITHIN).await
-    };
-    let ((), is_clean) = tokio::join!(server.serve(stop.told()), end);
-    if !is_clean {
-        warn!(
-            "not all of the lock was given back; the healer does it, for this replica's Lease is gone"
-        );
-    }
 }
 
 /// First what acts, then what gives it the right to.

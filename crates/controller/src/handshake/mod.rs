@@ -180,7 +180,10 @@ impl Handshake {
     fn say_forbidden(&mut self, marks: &Marks) {
         for (what, why) in &marks.forbidden {
             if self.forbidden.insert(what, why.clone()).is_none() {
-                info!(what, why, "others cannot be told here; see deploy/medik8s");
+                info!(
+                    what,
+                    why, "others cannot be told here; see deploy/medik8s and deploy/cluster-api"
+                );
             }
         }
     }

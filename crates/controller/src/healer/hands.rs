@@ -1,6 +1,10 @@
 //! Each look and each action: one call, or the few that belong together.
 
+use std::time::Duration;
+
 use dogwatch_core::heal::{Action, GatesSeen, HostsSeen, Look};
+use dogwatch_core::lock::{self, BETWEEN_HOLDER_READS, HolderReads, LeaseSeen};
+use dogwatch_core::reboot::HolderSeen;
 use dogwatch_k8s::{Error, Kind};
 
 use super::work::{Fact, Job};
@@ -14,7 +18,7 @@ impl Job {
                 Some(Fact::ReadNode(name.clone(), Box::new(read)))
             }
             Look::Holder { lease, .. } => {
-                let reads = self.client.read_holder(lease, taken).await?;
+                let reads = self.read_holder(lease, taken).await?;
                 reads.map(Fact::ReadHolder)
             }
             Look::Api { holder, node, .. } => {
@@ -31,10 +35,37 @@ impl Job {
                 Some(Fact::ReadGates(node.clone(), GatesSeen { shut, taken }))
             }
             Look::Hosts { node, .. } => {
-                let hosts = self.client.hosts_of(node).await?;
-                Some(Fact::ReadHosts(node.clone(), HostsSeen { hosts, taken }))
+                let host = self.client.host_of(node).await?;
+                Some(Fact::ReadHosts(node.clone(), HostsSeen { host, taken }))
             }
         })
+    }
+
+    /// The Node that a Lease is held for, read twice.
+    async fn read_holder(
+        &self,
+        lease: &LeaseSeen,
+        taken: Duration,
+    ) -> Result<Option<HolderSeen>, Error> {
+        let Some(name) = lock::holder_node_name(lease) else {
+            return Ok(None);
+        };
+        let first = self.client.holder_node(&name).await?;
+        let answered = self.clock.now().mono;
+        self.clock
+            .sleep_until(answered + BETWEEN_HOLDER_READS)
+            .await;
+        let asked = self.clock.now().mono;
+        let second = self.client.holder_node(&name).await?;
+        Ok(Some(HolderSeen {
+            lease: lease.name.clone(),
+            resource_version: lease.resource_version.clone(),
+            reads: HolderReads {
+                nodes: [first, second],
+                apart: asked.saturating_sub(answered),
+            },
+            taken,
+        }))
     }
 
     /// `None`: what it relied on has changed, and nothing was done.

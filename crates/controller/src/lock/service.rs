@@ -1,7 +1,9 @@
 //! What both protocols ask of the lock.
 
 use std::fmt;
+use std::time::Duration;
 
+pub use dogwatch_core::lock::api_lock::Wait;
 use futures::future::BoxFuture;
 
 /// Who wants the lock. Names were checked by the protocol.
@@ -35,8 +37,8 @@ impl fmt::Display for Client {
 pub struct LockRequest {
     /// Who asks.
     pub client: Client,
-    /// Whether the answer may come later; else it is `Busy` at once when the lock cannot be had.
-    pub wait: bool,
+    /// Whether the answer may come later.
+    pub wait: Wait,
 }
 
 /// How a request for the lock ended. Each `why` is one line without its newline.
@@ -51,6 +53,14 @@ pub enum LockAnswer {
     Busy {
         /// Who holds it, or who is out.
         why: String,
+    },
+    /// The policy does not allow it now: it is paused, outside its windows, a gate is shut, or the host was
+    /// rebooted lately.
+    NotAllowed {
+        /// Why, and until when where that is known.
+        why: String,
+        /// When to ask again.
+        again: Duration,
     },
     /// The drain failed and was undone.
     DrainFailed {

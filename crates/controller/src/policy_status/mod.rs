@@ -34,7 +34,7 @@ static NODES: Family = Family {
 };
 static BLOCKED: Family = Family {
     name: "dogwatch_policy_blocked",
-    help: "1 while nodes of the policy wait and none of them may go, by the reason of the one that waits longest.",
+    help: "1 while nodes of the policy wait and none of them may go, by the reason of the one that has waited longest for it. A wait for a window, the end of a pause or minInterval does not count.",
     shape: Shape::Gauge,
 };
 static ACCEPTED: Family = Family {
@@ -87,7 +87,8 @@ async fn pass(context: &Context, view: &ClusterView, pace: &mut Pace) -> Option<
     if !view.synced {
         return None;
     }
-    let statuses = policy::status(policies, view.nodes.values().map(AsRef::as_ref));
+    let nodes = view.nodes.values().map(AsRef::as_ref);
+    let statuses = policy::status(policies, nodes, &view.remediations());
     show(context, policies, &statuses);
     pace.keep(|name| view.policy_objects.contains_key(name));
     let mut next: Option<Duration> = None;
@@ -142,16 +143,11 @@ fn show(context: &Context, policies: &[policy::Policy], statuses: &[PolicyStatus
         for (state, count) in counts(status) {
             nodes.push((vec![label(), ("state", state.to_owned())], f64::from(count)));
         }
-        for condition in &status.conditions {
-            let is = condition.status == dogwatch_core::condition::Status::True;
-            match condition.kind {
-                "Blocked" if is => {
-                    blocked.push((vec![label(), ("reason", condition.reason.clone())], 1.0));
-                }
-                "Accepted" => accepted.push((vec![label()], f64::from(u8::from(is)))),
-                _ => {}
-            }
+        if let Some(reason) = &status.stuck {
+            blocked.push((vec![label(), ("reason", reason.clone())], 1.0));
         }
+        let is_accepted = policy.problems.is_empty();
+        accepted.push((vec![label()], f64::from(u8::from(is_accepted))));
     }
     context.metrics.replace(&NODES, nodes);
     context.metrics.replace(&BLOCKED, blocked);

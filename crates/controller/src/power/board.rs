@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dogwatch_core::Now;
-use dogwatch_core::power::{Config, Decision, Host, HostName, OffProof, Seen, Systems, proof};
+use dogwatch_core::power::{
+    Config, Decision, Host, HostName, OffProof, Seen, Seniority, Systems, proof,
+};
 use tokio::sync::watch;
 
 use super::gist::Gist;
@@ -40,6 +42,7 @@ struct Inner {
 pub(super) struct Spot {
     place: Arc<Mutex<Place>>,
     systems: Arc<Mutex<Systems>>,
+    seniority: Arc<Seniority>,
     changes: watch::Sender<u64>,
 }
 
@@ -107,7 +110,7 @@ impl PowerBoard {
         self.0.changes.subscribe()
     }
 
-    pub(super) fn put(&self, seen: Seen) -> Spot {
+    pub(super) fn put(&self, seen: Seen, seniority: Seniority) -> Spot {
         let name = seen.host.name.clone();
         let place = Place {
             host: Arc::clone(&seen.host),
@@ -118,6 +121,7 @@ impl PowerBoard {
         let spot = Spot {
             place: Arc::new(Mutex::new(place)),
             systems: Arc::clone(&self.0.systems),
+            seniority: Arc::new(seniority),
             changes: self.0.changes.clone(),
         };
         self.spots().insert(name, spot.clone());
@@ -157,12 +161,12 @@ impl Spot {
 
     /// Which machine the host's BMC says it is; `None`: it is not known any more, for it has another address.
     pub(super) fn tells(&self, name: &HostName, system_uuid: Option<&str>) {
-        lock(&self.systems).put(name, system_uuid);
+        lock(&self.systems).put(name, &self.seniority, system_uuid);
     }
 
-    /// The other hosts whose BMCs say that they are the machine that this one's says.
+    /// The other hosts whose BMCs say that they are the machine that this one's says, and that go before it.
     pub(super) fn same_system(&self, name: &HostName) -> Vec<HostName> {
-        lock(&self.systems).with(name)
+        lock(&self.systems).before(name)
     }
 
     /// A decision was made: says so to those who wait, where it is another in a way that matters.

@@ -86,14 +86,17 @@ pub(super) async fn send(
 /// What the answers of all devices say together. A command that one device took and another refused is
 /// not on its way, for what was taken was answered; one whose end is unknown anywhere may be.
 fn answers_together(answers: Vec<Result<Answer, Fault>>) -> Result<Answer, Fault> {
-    let may_have_run = answers
-        .iter()
-        .any(|answer| answer.as_ref().is_err_and(|fault| fault.may_have_run));
+    let may_have_run = answers.iter().any(|answer| match answer {
+        Ok(Answer::AcceptedWithoutTask) => true,
+        Ok(Answer::Accepted | Answer::AlreadyThere) => false,
+        Err(fault) => fault.may_have_run,
+    });
     let mut together = Answer::AlreadyThere;
     for answer in answers {
         match answer {
-            Ok(Answer::Accepted) => together = Answer::Accepted,
-            Ok(Answer::AlreadyThere) => {}
+            Ok(Answer::AcceptedWithoutTask) => together = Answer::AcceptedWithoutTask,
+            Ok(Answer::Accepted) if together == Answer::AlreadyThere => together = Answer::Accepted,
+            Ok(Answer::Accepted | Answer::AlreadyThere) => {}
             Err(fault) => {
                 return Err(Fault {
                     may_have_run,
@@ -171,8 +174,13 @@ mod tests {
 
     #[test]
     fn a_level_has_answered_when_every_device_has() {
-        use Answer::{Accepted, AlreadyThere};
+        use Answer::{Accepted, AcceptedWithoutTask, AlreadyThere};
         for (answers, level) in [
+            (
+                vec![Ok(AcceptedWithoutTask), Ok(Accepted)],
+                Ok(AcceptedWithoutTask),
+            ),
+            (vec![Ok(AcceptedWithoutTask), fault(false)], fault(true)),
             (vec![Ok(AlreadyThere), Ok(AlreadyThere)], Ok(AlreadyThere)),
             (vec![Ok(AlreadyThere), Ok(Accepted)], Ok(Accepted)),
             (vec![Ok(Accepted), fault(false)], fault(false)),

@@ -1,13 +1,13 @@
 //! What is seen of hosts, all the time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dogwatch_bmc::{Credentials, Password};
 use dogwatch_core::Now;
 use dogwatch_core::condition::Write;
 use dogwatch_core::decision::Event;
-use dogwatch_core::power::{Host, HostName, StatusWrite};
+use dogwatch_core::power::{Host, HostName, OwnerRules, SignsOfLife, StatusWrite};
 use dogwatch_k8s::error::in_words;
 use dogwatch_k8s::host::{self, HostClient, HostView, HostWatch, SecretTrouble};
 use dogwatch_process::jitter::Jitter;
@@ -29,12 +29,14 @@ pub(super) struct News {
     pub(super) is_in_sync: bool,
     /// What cannot be seen now.
     pub(super) trouble: Option<String>,
+    /// Leases of metal3's leaders' name where none is believed: namespace, and who holds it.
+    pub(super) not_believed: BTreeMap<String, String>,
 }
 
 /// News for ever, and none without a change.
-pub(super) fn watch(context: &Context, ours: BTreeSet<String>) -> BoxStream<'static, News> {
+pub(super) fn watch(context: &Context, owners: OwnerRules) -> BoxStream<'static, News> {
     let jitter = Jitter::of(&context.process);
-    let watch = HostWatch::new(context.client.clone(), ours, move || jitter.draw());
+    let watch = HostWatch::new(context.client.clone(), owners, move || jitter.draw());
     let news = stream::unfold(watch, async |mut watch| {
         let names = watch.changed().await;
         Some((news(watch.view(), names), watch))
@@ -49,6 +51,7 @@ fn news(view: &HostView, names: BTreeSet<HostName>) -> News {
             host: Arc::clone(host),
             owner: view.owner(host),
             shared_with: view.shared_with(name),
+            seniority: view.seniority(host),
         })
     };
     let hosts = names.into_iter().map(|name| {
@@ -63,6 +66,7 @@ fn news(view: &HostView, names: BTreeSet<HostName>) -> News {
         hosts: hosts.collect(),
         is_in_sync: view.synced,
         trouble: (!trouble.is_empty()).then(|| trouble.join("; ")),
+        not_believed: view.leaders_not_believed(),
     }
 }
 
@@ -100,6 +104,15 @@ impl HostStore for HostClient {
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> BoxFuture<'a, Secret> {
         let secret = HostClient::secret(self, namespace, name);
         secret.map(Secret::from).boxed()
+    }
+
+    fn signs_of_life<'a>(
+        &'a self,
+        host: &'a Arc<Host>,
+    ) -> BoxFuture<'a, Result<SignsOfLife, String>> {
+        let read = HostClient::signs_of_life(self, host);
+        read.map(|read| read.map_err(|error| error.in_words()))
+            .boxed()
     }
 
     fn say<'a>(

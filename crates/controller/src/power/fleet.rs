@@ -58,7 +58,7 @@ impl Keepers {
     }
 
     fn begin(&mut self, input: Input) {
-        let spot = self.board.put(Keeper::first(&input));
+        let spot = (self.board).put(Keeper::first(&input), input.seniority.clone());
         let name = input.host.name.clone();
         let (sender, receiver) = watch::channel(input);
         let keeper = Keeper::new(Arc::clone(&self.services), receiver, spot);

@@ -1,11 +1,11 @@
 //! The component: hosts are seen on every replica, and kept by the one that leads.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use dogwatch_core::leader::Term;
-use dogwatch_core::power::{Config, HostName};
+use dogwatch_core::power::{Config, HostName, OwnerRules};
 use dogwatch_k8s::host::HostClient;
 use dogwatch_process::clock::Clock;
 use dogwatch_process::jitter::Jitter;
@@ -38,8 +38,8 @@ pub struct Settings {
     pub config: Config,
     /// `--bmc-max-concurrent`: how many polls and checks at a time.
     pub max_concurrent: NonZeroUsize,
-    /// `--host-namespaces`: hosts there are ours, whoever else lives.
-    pub host_namespaces: BTreeSet<String>,
+    /// Whose hosts are whose.
+    pub owners: OwnerRules,
     /// Makes the driver for an address.
     pub connect: Connect,
     /// Where it is shown what is known.
@@ -50,7 +50,7 @@ pub struct Settings {
 pub async fn run(context: Context, settings: Settings) {
     allow_many_connections();
     let hosts = Arc::new(HostClient::new(context.client.clone()));
-    let news = feed::watch(&context, settings.host_namespaces.clone());
+    let news = feed::watch(&context, settings.owners.clone());
     let means = Means {
         clock: context.clock,
         leadership: context.leadership,
@@ -93,6 +93,8 @@ pub(super) struct Power {
     hosts: BTreeMap<HostName, Input>,
     keepers: Option<(Term, Keepers)>,
     is_in_sync: bool,
+    /// Leases of metal3's leaders' name where none is believed, as they were last said.
+    not_believed: BTreeMap<String, String>,
 }
 
 impl Power {
@@ -117,6 +119,7 @@ impl Power {
             hosts: BTreeMap::new(),
             keepers: None,
             is_in_sync: false,
+            not_believed: BTreeMap::new(),
         }
     }
 
@@ -170,6 +173,7 @@ impl Power {
         if let Some(why) = &news.trouble {
             warn!(why, "cannot see all of hosts; trying for ever");
         }
+        self.say_not_believed(news.not_believed);
         if news.is_in_sync && !self.is_in_sync {
             info!(hosts = self.hosts.len(), "hosts are in sync");
         }
@@ -178,6 +182,20 @@ impl Power {
         self.means
             .board
             .ready(PART, ready(self.is_in_sync, news.trouble));
+    }
+
+    fn say_not_believed(&mut self, leases: BTreeMap<String, String>) {
+        for (namespace, holder) in &leases {
+            if self.not_believed.get(namespace) != Some(holder) {
+                warn!(
+                    namespace,
+                    holder,
+                    "a Lease baremetal-operator is not believed there: if metal3's controller runs there, name the namespace by --metal3-namespaces; else ask who made it"
+                );
+            }
+        }
+        self.services.tally.not_believed(leases.len());
+        self.not_believed = leases;
     }
 
     fn take_host(&mut self, name: HostName, input: Option<Input>) {

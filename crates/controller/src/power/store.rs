@@ -1,9 +1,11 @@
 //! What a keeper asks of the API server. Tests have one of their own that can lose answers.
 
+use std::sync::Arc;
+
 use dogwatch_core::Now;
 use dogwatch_core::condition::Write;
 use dogwatch_core::decision::Event;
-use dogwatch_core::power::{Host, HostName, StatusWrite};
+use dogwatch_core::power::{Host, HostName, SignsOfLife, StatusWrite};
 use futures::future::BoxFuture;
 
 use super::links::Secret;
@@ -45,6 +47,12 @@ pub(super) trait HostStore: Send + Sync + 'static {
 
     /// Reads a Secret by name.
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> BoxFuture<'a, Secret>;
+
+    /// Reads the Leases of the Nodes that the host carries. The error is for the log.
+    fn signs_of_life<'a>(
+        &'a self,
+        host: &'a Arc<Host>,
+    ) -> BoxFuture<'a, Result<SignsOfLife, String>>;
 
     /// Says an Event about the host. The error is for the log.
     fn say<'a>(

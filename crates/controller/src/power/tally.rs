@@ -53,6 +53,11 @@ static QUEUE: Family = Family {
     help: "How long calls waited for their place: urgent ones (commands, and readings that a power-off waits for) and routine ones.",
     shape: Shape::Seconds(&[0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0]),
 };
+static NOT_BELIEVED: Family = Family {
+    name: "dogwatch_power_leaders_not_believed",
+    help: "Leases called baremetal-operator outside of --metal3-namespaces: they are not obeyed.",
+    shape: Shape::Gauge,
+};
 static WRITES: Family = Family {
     name: "dogwatch_power_host_writes_total",
     help: "Writes of a host's status or annotations that were answered.",
@@ -98,6 +103,7 @@ impl Tally {
         };
         tally.metrics.set(&PENDING, &[], 0.0);
         tally.metrics.set(&OLDEST, &[], 0.0);
+        tally.metrics.set(&NOT_BELIEVED, &[], 0.0);
         tally
     }
 
@@ -114,6 +120,11 @@ impl Tally {
     pub(super) fn called(&self, what: &str, fault: Option<&Fault>) {
         let end = fault.map_or("answered", |fault| fault.class.reason());
         self.metrics.add(&CALLS, &[("call", what), ("end", end)], 1);
+    }
+
+    /// So many Leases look like those of metal3's leaders, and are not believed.
+    pub(super) fn not_believed(&self, leases: usize) {
+        self.metrics.set(&NOT_BELIEVED, &[], float(leases));
     }
 
     /// A call has its place.

@@ -5,6 +5,7 @@ use dogwatch_core::lock::holder_node_name;
 use dogwatch_core::name::GroupName;
 use dogwatch_core::policy::is_control_plane;
 use dogwatch_core::power::{self, HostName, OffProof, Seen};
+use dogwatch_core::reboot::RebootsWatched;
 use dogwatch_core::remedy::{Around, Case, PowerSeen};
 use dogwatch_k8s::cluster::ClusterView;
 
@@ -25,6 +26,7 @@ pub(super) fn power(
             off_since: power::off_since(seen, config, at).or(proof.as_ref().map(OffProof::since)),
             proof,
             answers: answers(seen),
+            system_uuid: power::system_uuid(seen).map(str::to_owned),
             because: because.map(|because| (because.reason, because.message.clone())),
         }
     })
@@ -38,11 +40,17 @@ fn answers(seen: &Seen) -> bool {
 }
 
 /// Who is out now.
-pub(super) fn around(cases: &[Case], cluster: &ClusterView, board: &PowerBoard) -> Around {
+pub(super) fn around(
+    cases: &[Case],
+    cluster: &ClusterView,
+    reboots: &RebootsWatched,
+    board: &PowerBoard,
+) -> Around {
     let answers = |host: &HostName| board.ask(host, |seen, _| answers(seen)).unwrap_or(true);
     Around {
         control_plane_lock: control_plane_lock(cluster),
         policies: cluster.policies.clone(),
+        reboots: reboots.clone(),
         ..Around::of(cases, answers)
     }
 }

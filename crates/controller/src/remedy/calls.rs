@@ -3,7 +3,8 @@
 use dogwatch_core::Now;
 use dogwatch_core::condition::Write;
 use dogwatch_core::decision::Event;
-use dogwatch_core::name::NodeName;
+use dogwatch_core::name::{GroupName, NodeName};
+use dogwatch_core::policy::{self, Policies};
 use dogwatch_core::power::Host;
 use dogwatch_core::reboot::NodeSeen;
 use dogwatch_core::remedy::{
@@ -35,7 +36,7 @@ impl Calls {
     pub(super) fn new(context: &Context) -> Self {
         let client = &context.client;
         Self {
-            client: RemedyClient::new(client.clone()),
+            client: RemedyClient::new(client.clone(), context.namespace.clone()),
             leases: Leases::new(client.clone(), &context.namespace),
             nodes: HealClient::new(client.clone(), &context.namespace),
             cluster: context.cluster.clone(),
@@ -70,8 +71,18 @@ impl Calls {
             Action::WriteRecord { host, record } => {
                 host_is(client.write_record(host, record).await?)
             }
-            Action::KeepBackup { host, backup } => host_is(client.keep_backup(host, backup).await?),
-            Action::DropBackup { host } => host_is(client.drop_backup(host).await?),
+            Action::KeepBackup { host, backup, over } => {
+                let kept = client.keep_backup(host, backup, over.as_deref()).await?;
+                Answer::Backup(kept.into())
+            }
+            Action::DropBackup { stored } => {
+                client.drop_backup(stored).await?;
+                Answer::BackupGone {
+                    host: stored.host_uid.clone(),
+                    uid: stored.uid.clone(),
+                }
+            }
+            Action::RemoveOldBackup { host } => host_is(client.remove_old_backup(host).await?),
             Action::Release(release) => self.release(release).await?,
             Action::RemoveMachineNeed { machine } => {
                 machine_is(client.remove_machine_need(machine).await?)
@@ -114,13 +125,26 @@ impl Calls {
         now: Now,
     ) -> Result<Answer, Trouble> {
         let subject = subject.to_string();
-        let take = self.leases.take(node, control_plane, &subject, now.wall);
+        let group = self.group_of(node);
+        let take = self
+            .leases
+            .take(node, control_plane, group, &subject, now.wall);
         match take.await? {
             Taken::Held(held) => Ok(Answer::Lease {
                 node: node.clone(),
                 lease: Some(lease(&held)),
             }),
             Taken::Refused { by } => Err(Trouble::Refused(by)),
+        }
+    }
+
+    /// The group that the Node belongs to as things are; not known where Node or policies cannot be seen.
+    fn group_of(&self, node: &NodeName) -> Option<GroupName> {
+        let view = self.cluster.view();
+        let seen = view.nodes.get(node).filter(|_| view.synced)?;
+        match &view.policies {
+            known @ Policies::Known(_) => Some(policy::group(known, &seen.labels)),
+            Policies::NotYet | Policies::Unreadable { .. } => None,
         }
     }
 
@@ -260,6 +284,7 @@ fn machine_is(machine: Machine) -> Answer {
 /// What the core sees of one that is held.
 pub(super) fn lease(held: &RemedyHeld) -> RemedyLease {
     RemedyLease {
+        subject: held.subject.clone(),
         resource_version: held.resource_version.clone(),
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::power::{Host, HostName};
 use dogwatch_core::reboot::NodeSeen;
-use dogwatch_core::remedy::{Machine, MachineName, ObjectName, PowerRequest, RemedyLease, World};
+use dogwatch_core::remedy::{
+    KeptBackup, Machine, MachineName, ObjectName, PowerRequest, RemedyLease, World,
+};
 use dogwatch_k8s::cluster::ClusterView;
 use dogwatch_k8s::lock::RemedyHeld;
 use dogwatch_k8s::remedy::RemedyView;
@@ -15,8 +17,9 @@ use dogwatch_k8s::remedy::RemedyView;
 use super::answers::Answers;
 use super::calls::lease;
 use super::hands::Answer;
+use crate::healer::eyes::older;
 
-/// How long our word on a Lease goes before what the watch shows, which may lag or never show one that
+/// How long our word on a Lease or a backup goes before what the watch shows, which may lag or never show one that
 /// was made free again.
 const LEASE_LAG: Duration = Duration::from_secs(5);
 
@@ -28,6 +31,8 @@ pub(super) struct Eyes {
     hosts: Answers<HostName, Host>,
     nodes: Answers<NodeName, NodeSeen>,
     requests: Answers<ObjectName, PowerRequest>,
+    /// By the UID of the host.
+    backups: BTreeMap<String, (Kept, Duration)>,
     leases: BTreeMap<NodeName, (Option<RemedyLease>, Duration)>,
     /// Whether the lists of Machines and requests, of Nodes and Leases, and of hosts have come.
     synced: [bool; 3],
@@ -35,12 +40,17 @@ pub(super) struct Eyes {
 
 impl Eyes {
     /// Takes in Machines and requests.
-    pub(super) fn see_objects(&mut self, view: &RemedyView) {
+    pub(super) fn see_objects(&mut self, view: &RemedyView, now: Duration) {
         self.world.machines = view.machines.clone();
         self.world.infra = view.infra.clone();
         self.world.requests = view.requests.clone();
+        self.world.backups = view.backups.clone();
         self.machines.lay(&mut self.world.machines);
         self.requests.lay(&mut self.world.requests);
+        self.backups.retain(|_, (_, until)| *until > now);
+        for (host, (kept, _)) in &self.backups {
+            kept.lay(&mut self.world.backups, host);
+        }
         self.synced[0] = view.synced;
         self.settle();
     }
@@ -72,6 +82,11 @@ impl Eyes {
         self.world.synced = self.synced.iter().all(|synced| *synced);
     }
 
+    fn keep(&mut self, host: String, kept: Kept, now: Duration) {
+        kept.lay(&mut self.world.backups, &host);
+        self.backups.insert(host, (kept, now + LEASE_LAG));
+    }
+
     /// Takes the answer to a write.
     pub(super) fn take(&mut self, answer: Answer, now: Duration) {
         let world = &mut self.world;
@@ -96,11 +111,47 @@ impl Eyes {
             Answer::RequestGone { name, uid } => {
                 self.requests.gone(name, uid, &mut world.requests);
             }
+            Answer::Backup(kept) => {
+                let host = kept.host_uid.clone();
+                self.keep(host, Kept::Is(Arc::new(*kept)), now);
+            }
+            Answer::BackupGone { host, uid } => {
+                self.keep(host, Kept::Gone(uid), now);
+            }
             Answer::Lease { node, lease } => {
                 lay_lease(&mut world.leases, &node, lease.as_ref());
                 self.leases.insert(node, (lease, now + LEASE_LAG));
             }
             Answer::Nothing => {}
+        }
+    }
+}
+
+/// What was answered of a backup. One that was just made stands in no watch.
+#[derive(Debug)]
+enum Kept {
+    Is(Arc<KeptBackup>),
+    /// The object of this UID is gone.
+    Gone(String),
+}
+
+impl Kept {
+    fn lay(&self, shown: &mut BTreeMap<String, Arc<KeptBackup>>, host: &str) {
+        let there = shown.get(host);
+        match self {
+            Kept::Is(kept) => {
+                let is_behind = |there: &Arc<KeptBackup>| {
+                    older(&there.resource_version, &kept.resource_version)
+                };
+                if there.is_none_or(is_behind) {
+                    shown.insert(host.to_owned(), Arc::clone(kept));
+                }
+            }
+            Kept::Gone(uid) => {
+                if there.is_some_and(|there| there.uid == *uid) {
+                    shown.remove(host);
+                }
+            }
         }
     }
 }

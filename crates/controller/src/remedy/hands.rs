@@ -9,7 +9,8 @@ use dogwatch_core::name::NodeName;
 use dogwatch_core::power::Host;
 use dogwatch_core::reboot::NodeSeen;
 use dogwatch_core::remedy::{
-    Action, Beat, Case, Fresh, Leftovers, Look, Machine, ObjectName, PowerRequest, RemedyLease,
+    Action, Beat, Case, Fresh, KeptBackup, Leftovers, Look, Machine, ObjectName, PowerRequest,
+    RemedyLease,
 };
 use futures::future::BoxFuture;
 
@@ -33,6 +34,10 @@ pub(super) enum Answer {
         node: NodeName,
         lease: Option<RemedyLease>,
     },
+    /// What is kept for a host is this now.
+    Backup(Box<KeptBackup>),
+    /// What was kept for the host of this UID, in the object of that one, is gone.
+    BackupGone { host: String, uid: String },
     /// Nothing that is watched has changed.
     Nothing,
 }

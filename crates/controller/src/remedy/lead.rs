@@ -7,6 +7,7 @@ use std::time::Duration;
 use dogwatch_core::Now;
 use dogwatch_core::condition::Condition;
 use dogwatch_core::decision::Event;
+use dogwatch_core::reboot::RebootsWatched;
 use dogwatch_core::remedy::{Around, Case, Decision, Subject, cases, decide, reason};
 use dogwatch_k8s::remedy::RemedyWatch;
 use dogwatch_process::health::Heart;
@@ -46,6 +47,8 @@ pub(super) struct Remediator {
     /// Whether the watches show what the eyes have not taken in: it is taken in once for each pass, for it
     /// costs a copy of all names.
     unseen: Unseen,
+    /// Since when planned reboots are under way.
+    reboots: RebootsWatched,
     notes: BTreeMap<Subject, Note>,
     jobs: FuturesUnordered<BoxFuture<'static, Done>>,
     speeches: FuturesUnordered<BoxFuture<'static, ()>>,
@@ -64,7 +67,11 @@ impl Remediator {
         let jitter = Jitter::of(&context.process);
         Self {
             heart: context.board.heart("remediation"),
-            watch: RemedyWatch::new(context.client.clone(), move || jitter.draw()),
+            watch: RemedyWatch::new(
+                context.client.clone(),
+                Some(&context.namespace),
+                move || jitter.draw(),
+            ),
             cluster: context.cluster.clone(),
             power: settings.power.changes(),
             context,
@@ -75,6 +82,7 @@ impl Remediator {
                 cluster: true,
                 ..Unseen::default()
             },
+            reboots: RebootsWatched::default(),
             notes: BTreeMap::new(),
             jobs: FuturesUnordered::new(),
             speeches: FuturesUnordered::new(),
@@ -166,14 +174,23 @@ impl Remediator {
     fn see(&mut self) {
         let unseen = std::mem::take(&mut self.unseen);
         if unseen.objects {
-            self.eyes.see_objects(self.watch.view());
+            let now = self.now().mono;
+            self.eyes.see_objects(self.watch.view(), now);
         }
         if unseen.cluster {
-            let now = self.now().mono;
-            self.eyes.see_cluster(&self.cluster.view(), now);
+            self.see_cluster();
         }
         let power = &self.settings.power;
         self.eyes.see_hosts(power.hosts(), power.is_in_sync());
+    }
+
+    fn see_cluster(&mut self) {
+        let (now, view) = (self.now(), self.cluster.view());
+        self.eyes.see_cluster(&view, now.mono);
+        if view.synced {
+            self.reboots
+                .saw(view.nodes.values().map(AsRef::as_ref), now);
+        }
     }
 
     /// Whoever is concerned, the one that waits longest first; the others are forgotten.
@@ -195,7 +212,7 @@ impl Remediator {
 
     fn around(&self, cases: &[Case], now: Duration) -> Around {
         let cluster = self.cluster.view();
-        let mut around = around::around(cases, &cluster, &self.settings.power);
+        let mut around = around::around(cases, &cluster, &self.reboots, &self.settings.power);
         for note in self.notes.values() {
             if let Some((case, decision)) = note.under_way(now) {
                 around.admit(case, decision, note.answers());

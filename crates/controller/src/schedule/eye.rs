@@ -114,7 +114,7 @@ impl Eye {
         match asked {
             Asked::Is { object, .. } => {
                 self.trouble.remove(&target);
-                self.replace(&target, object);
+                self.replace(&target, *object);
             }
             // Whatever it is now, it is read anew.
             Asked::Changed => self.targets = None,

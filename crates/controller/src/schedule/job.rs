@@ -26,7 +26,7 @@ pub(super) enum Asked {
     /// It was made.
     Is {
         /// How the target stands now.
-        object: Object,
+        object: Box<Object>,
         /// There was a request already, and it was only marked.
         noted: bool,
     },
@@ -185,7 +185,7 @@ impl Job {
                 Asked::Failed("annotation dogwatch.dev/scheduled was not kept on it".into())
             }
             Ok(object) => Asked::Is {
-                object,
+                object: Box::new(object),
                 noted: ask.request.is_none(),
             },
             Err(error) if matches!(error.kind(), Kind::Conflict | Kind::NotFound) => Asked::Changed,

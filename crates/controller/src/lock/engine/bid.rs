@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use dogwatch_core::limit::Limit;
 use dogwatch_core::lock::LeaseSeen;
-use dogwatch_core::lock::api_lock::{self as rules, Turn, TurnSeen};
+use dogwatch_core::lock::api_lock::{self as rules, NotAllowed, Turn, TurnSeen};
+use dogwatch_core::reboot::reason;
 use dogwatch_k8s::Error;
 use tokio::sync::watch;
 
@@ -30,11 +31,11 @@ impl Request {
         target: &Target,
         place: &InQueue,
     ) -> Result<LeaseSeen, End> {
-        if !self.wait && !place.is_first() {
+        if !self.wait.is_some() && !place.is_first() {
             let why = format!("{} wait before", place.before());
             return Err(End::Answer(LockAnswer::Busy { why }));
         }
-        place.first().await;
+        self.in_turn(place).await;
         let slots = Box::pin(self.slots(target)).await.map_err(End::Trouble)?;
         let mut leases = place.queue.leases();
         self.first_sight(&mut leases).await?;
@@ -43,8 +44,9 @@ impl Request {
             .map_err(End::Trouble)?;
         let mut policies = self.shared.policies.subscribe();
         loop {
-            if let Some(why) = self.forbidden_now(target, &policies.borrow_and_update()) {
-                return Err(self.busy_or(why, End::Again));
+            let not = self.forbidden_now(target, &policies.borrow_and_update());
+            if let Some(not) = not {
+                return Err(self.not_allowed_or_again(&not));
             }
             let seen = leases.borrow_and_update().clone().unwrap_or_default();
             let (at, why) = match self.decide(&seen, slots, place) {
@@ -54,9 +56,10 @@ impl Request {
                 Turn::At { at, why } => (at, why),
                 Turn::Wait { why } => (self.shared.now().mono + CLOCK_CHECK, why),
             };
-            if !self.wait {
+            if !self.wait.is_some() {
                 return Err(End::Answer(LockAnswer::Busy { why }));
             }
+            self.say(reason::LOCK_HELD, &why);
             tokio::select! {
                 // The senders are held by the place and by `shared`.
                 _ = leases.changed() => {}
@@ -64,9 +67,19 @@ impl Request {
                 _ = policies.changed() => return Err(End::Again),
                 () = self.shared.setup.clock.sleep_until(at) => {}
             }
-            if !place.is_first() {
-                place.first().await;
-            }
+            self.in_turn(place).await;
+        }
+    }
+
+    /// Waits until nobody is before it here.
+    async fn in_turn(&self, place: &InQueue) {
+        if !place.is_first() {
+            let why = format!(
+                "others wait before it for the lock of group {}",
+                place.queue.group
+            );
+            self.say(reason::NOT_OUR_TURN, &why);
+            place.first().await;
         }
     }
 
@@ -104,7 +117,7 @@ impl Request {
         leases: &mut watch::Receiver<Option<Arc<Vec<LeaseSeen>>>>,
     ) -> Result<(), End> {
         let seen = leases.wait_for(Option::is_some);
-        if self.wait {
+        if self.wait.is_some() {
             // Its sender is held by the place.
             let _ = seen.await;
             return Ok(());
@@ -119,7 +132,7 @@ impl Request {
 
     /// Asked only when the lock is to be had: a thousand who wait for it ask nobody.
     async fn through_gates(
-        &self,
+        &mut self,
         target: &Target,
         place: &InQueue,
         lease: LeaseSeen,
@@ -133,11 +146,12 @@ impl Request {
                 Err(End::Again)
             };
         }
-        let why = format!("a gate is shut: {}", shut.join("; "));
-        tracing::info!(holder = %self.trace.left.holder, why, "waits");
-        if self.wait {
+        let not = NotAllowed::gates(&shut);
+        tracing::info!(holder = %self.trace.left.holder, why = not.message, "waits");
+        let end = self.not_allowed_or_again(&not);
+        if matches!(end, End::Again) {
             tokio::time::sleep(ASK_GATES_AGAIN).await;
         }
-        Err(self.busy_or(why, End::Again))
+        Err(end)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dogwatch_core::drain::DrainConfig;
 use dogwatch_core::lock::LeaseSeen;
-use dogwatch_core::lock::api_lock::{self as rules, DrainStep, Draining};
+use dogwatch_core::lock::api_lock::{self as rules, DrainStep, Draining, NotAllowed};
 use dogwatch_core::name::GroupName;
 use dogwatch_core::policy::Allowance;
 use dogwatch_k8s::drain::{Attachments, AttachmentsHandle, Handle, Runner};
@@ -36,10 +36,7 @@ pub(super) enum Drained {
         why: String,
     },
     /// The policy does not allow it any more.
-    NotAllowed {
-        /// Why.
-        why: String,
-    },
+    NotAllowed(NotAllowed),
     /// The lock or the Node has changed: look whether it may go on.
     Look,
 }
@@ -97,7 +94,7 @@ impl Drain {
             };
             let leave = match self.leave(&policies.borrow_and_update()) {
                 Ok(leave) => leave,
-                Err(why) => return Drained::NotAllowed { why },
+                Err(not) => return Drained::NotAllowed(not),
             };
             let at = until.min(leave);
             let left = async {
@@ -162,7 +159,7 @@ impl Drain {
     }
 
     /// Until when the policy allows it.
-    fn leave(&self, policies: &dogwatch_core::policy::Policies) -> Result<Duration, String> {
+    fn leave(&self, policies: &dogwatch_core::policy::Policies) -> Result<Duration, NotAllowed> {
         let now = self.shared.now();
         // The newest policies rule, for a node as it was when the drain began.
         let target = self.shared.again(&self.target, policies);
@@ -171,7 +168,15 @@ impl Drain {
                 Ok(now.mono_at(until).min(now.mono + CLOCK_CHECK))
             }
             Allowance::Yes { until: None } => Ok(now.mono + CLOCK_CHECK),
-            Allowance::No { message, .. } => Err(message),
+            Allowance::No {
+                reason,
+                message,
+                until,
+            } => Err(NotAllowed {
+                reason,
+                message,
+                until,
+            }),
         }
     }
 }

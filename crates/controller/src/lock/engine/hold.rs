@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use dogwatch_core::lock::api_lock::{
-    self as rules, ApiNode, HoldSeen, HoldStep, NodeWrite, Suspect,
+    self as rules, ApiNode, HoldSeen, HoldStep, NodeWrite, NotAllowed, Suspect,
 };
 use dogwatch_core::lock::{self, Budget, LeaseSeen, LockRecord, RECOUNT_PAUSE, Verdict};
 use dogwatch_core::name::NodeName;
-use dogwatch_core::policy::{Allowance, Policies};
-use dogwatch_core::reboot::{Parsed, group_of_lease};
+use dogwatch_core::policy::Policies;
+use dogwatch_core::reboot::{Parsed, group_of_lease, reason};
 use dogwatch_k8s::lock::{BidOutcome, api_lock};
 use dogwatch_k8s::node::{Node, node_seen, watch_node};
 use dogwatch_k8s::watch::Event;
@@ -28,11 +28,13 @@ pub(super) enum Held {
         /// What it is told.
         why: String,
     },
-    /// Not as things are: the lock went to somebody else, or the policy forbids it now.
+    /// Not as things are: the lock went to somebody else.
     Not {
         /// Why.
         why: String,
     },
+    /// The policy forbids it now.
+    NotAllowed(NotAllowed),
     /// Too many are out.
     OverBudget {
         /// Who.
@@ -83,6 +85,7 @@ impl Request {
         lease: &LeaseSeen,
         place: Option<InQueue>,
     ) -> Held {
+        self.is_allowed();
         let lease = match self.take(&target, lease).await {
             Ok(Some(lease)) => lease,
             Ok(None) => return not("somebody else was first"),
@@ -106,7 +109,7 @@ impl Request {
             match self.look_and_step(&mut hold, fresh).await {
                 Ok(Next::Look) => pauses = Pauses::default(),
                 Ok(Next::End(held)) => return held,
-                Err(error) if self.wait && error.kind() == Kind::Transient => {
+                Err(error) if self.wait.is_some() && error.kind() == Kind::Transient => {
                     tracing::warn!(error = error.in_words(), holder = %self.trace.left.holder, "trouble while taking a lock");
                     pauses.pause().await;
                 }
@@ -188,7 +191,9 @@ impl Request {
             HoldStep::Lost => Ok(Next::End(not("the lock was taken away"))),
             HoldStep::Refuse { why } => Ok(Next::End(Held::Refused { why })),
             HoldStep::OverBudget { why } => Ok(Next::End(Held::OverBudget { why })),
-            HoldStep::Vetoed { why } => Ok(Next::End(Held::DrainFailed { why })),
+            HoldStep::NodeGone { why } | HoldStep::Vetoed { why } => {
+                Ok(Next::End(Held::DrainFailed { why }))
+            }
             HoldStep::Count { lease, why } => self.count(hold, &lease, why).await,
             HoldStep::Cordon { write } => self.cordon(hold, &write).await,
             HoldStep::Drain => Ok(self.drain(hold).await),
@@ -232,8 +237,9 @@ impl Request {
         // As fresh as the count: who is a member, how many may be out, and whether now.
         let policies = self.fresh_policies().await?;
         hold.target = self.shared.again(&hold.target, &policies);
-        if let Some(why) = forbidden(&hold.target.allowed(&policies, self.shared.now().wall)) {
-            return Ok(Next::End(Held::Not { why }));
+        let allowance = hold.target.allowed(&policies, self.shared.now().wall);
+        if let Some(not) = NotAllowed::of(allowance) {
+            return Ok(Next::End(Held::NotAllowed(not)));
         }
         let group = hold.target.group.clone();
         if group_of_lease(&lease.name).as_ref() != Some(&group) {
@@ -285,8 +291,9 @@ impl Request {
         if node.lock == Parsed::Absent {
             let policies = self.fresh_policies().await?;
             let target = self.shared.again(&hold.target, &policies);
-            if let Some(why) = forbidden(&target.allowed(&policies, self.shared.now().wall)) {
-                return Ok(Next::End(Held::Not { why }));
+            let allowance = target.allowed(&policies, self.shared.now().wall);
+            if let Some(not) = NotAllowed::of(allowance) {
+                return Ok(Next::End(Held::NotAllowed(not)));
             }
         }
         self.trace.left.suspect = Suspect::Version(write.resource_version.clone());
@@ -318,13 +325,17 @@ impl Request {
         let Some(drain) = &mut hold.drain else {
             return Next::Look;
         };
+        self.say(
+            reason::DRAINING,
+            "it holds the lock; pods are moved away from its node",
+        );
         match drain.run(ours).await {
             Drained::Done { note } => {
                 (hold.drained, hold.note, hold.drain) = (true, note, None);
                 Next::Look
             }
             Drained::Failed { why } => Next::End(Held::DrainFailed { why }),
-            Drained::NotAllowed { why } => Next::End(Held::Not { why }),
+            Drained::NotAllowed(not) => Next::End(Held::NotAllowed(not)),
             Drained::Look => Next::Look,
         }
     }
@@ -399,13 +410,6 @@ pub(super) fn max_of(target: &Target, members: u32) -> u32 {
         .max
         .of(usize::try_from(members).unwrap_or(usize::MAX));
     u32::try_from(max).unwrap_or(u32::MAX)
-}
-
-pub(super) fn forbidden(allowance: &Allowance) -> Option<String> {
-    match allowance {
-        Allowance::Yes { .. } => None,
-        Allowance::No { message, .. } => Some(message.clone()),
-    }
 }
 
 fn not(why: &str) -> Held {

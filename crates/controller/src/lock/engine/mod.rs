@@ -27,6 +27,8 @@ mod unlock;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_core::fleetlock::FleetlockGroups;
+pub use dogwatch_core::lock::api_lock::SOON;
 use dogwatch_core::reboot::Config;
 use dogwatch_k8s::Client as KubeClient;
 use dogwatch_process::clock::Clock;
@@ -51,6 +53,8 @@ pub struct Setup {
     pub clock: Clock,
     /// What the flags say; a policy goes before them.
     pub flags: Config,
+    /// Whose lock FleetLock's clients may ask for.
+    pub fleetlock_groups: FleetlockGroups,
     /// Whether a FleetLock client that is a Node is cordoned and drained.
     pub fleetlock_drain: bool,
     /// Asks the gates of a policy that are no pods.

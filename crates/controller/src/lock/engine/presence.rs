@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use dogwatch_core::lock::HolderId;
+use dogwatch_core::lock::api_lock::WaitingHost;
 use dogwatch_core::name::GroupName;
 use dogwatch_k8s::lock::WaitingHere;
 
@@ -55,9 +56,14 @@ async fn renew(shared: &Shared) {
         .flatten()
         .map(|host| host.holder.clone())
         .collect();
+    let hosts: Vec<WaitingHost> = guard(&shared.reasons).values().cloned().collect();
     // Until it is written the leavers still read the one before.
     guard(&shared.advertised).extend(names.iter().cloned());
-    match shared.presence.renew(&waiting, shared.now().wall).await {
+    match shared
+        .presence
+        .renew(&waiting, &hosts, shared.now().wall)
+        .await
+    {
         Ok(()) => {
             shared.present.send_replace(true);
             *guard(&shared.advertised) = names;

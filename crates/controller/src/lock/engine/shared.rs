@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dogwatch_core::Now;
 use dogwatch_core::lock::HolderId;
-use dogwatch_core::lock::api_lock::{is_answered, request_process, request_run};
+use dogwatch_core::lock::api_lock::{WaitingHost, is_answered, request_process, request_run};
 use dogwatch_core::name::{GroupName, RunId};
 use dogwatch_core::policy::Policies;
 use dogwatch_k8s::lock::{LockClient, Presence};
@@ -31,6 +31,8 @@ pub(super) struct Shared {
     /// Whom this replica's Lease names, or did until a moment ago.
     pub(super) advertised: Mutex<BTreeSet<HolderId>>,
     pub(super) policies: watch::Sender<Policies>,
+    /// Why each request waits, by its number: for people.
+    pub(super) reasons: Mutex<BTreeMap<u64, WaitingHost>>,
     pub(super) queues: Mutex<BTreeMap<GroupName, Arc<Queue>>>,
     pub(super) stop: watch::Sender<bool>,
     /// Whoever writes this replica's Lease, or takes it away.
@@ -54,6 +56,7 @@ impl Shared {
             waiters_changed: Notify::new(),
             advertised: Mutex::default(),
             policies: watch::Sender::new(Policies::NotYet),
+            reasons: Mutex::default(),
             queues: Mutex::default(),
             stop: watch::Sender::new(false),
             presence_writer: tokio::sync::Mutex::default(),
@@ -110,6 +113,22 @@ impl Shared {
         is_answered(run)
             && request_process(run) == Some(&self.setup.process)
             && number().is_some_and(|number| !guard(&self.under_way).contains(&number))
+    }
+
+    /// Why this request waits, for people to see.
+    pub(super) fn waits(&self, number: u64, host: WaitingHost) {
+        let mut reasons = guard(&self.reasons);
+        if reasons.get(&number) != Some(&host) {
+            reasons.insert(number, host);
+            self.waiters_changed.notify_one();
+        }
+    }
+
+    /// It does not wait any more.
+    pub(super) fn waits_no_more(&self, number: u64) {
+        if guard(&self.reasons).remove(&number).is_some() {
+            self.waiters_changed.notify_one();
+        }
     }
 
     /// The policies are so now.

@@ -10,7 +10,7 @@ use dogwatch_core::lock::HolderId;
 use dogwatch_core::lock::api_lock::{ApiNode, fleetlock_group};
 use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::policy::{self, Allowance, Gate, MinInterval, Policies, Policy};
-use dogwatch_core::reboot::{Config, Outcome};
+use dogwatch_core::reboot::Config;
 use dogwatch_k8s::lock::api_lock;
 use dogwatch_k8s::{Error, node};
 use futures::StreamExt as _;
@@ -29,7 +29,7 @@ pub(super) fn holder(client: &Client) -> HolderId {
 /// A host, and which Node it is.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
-    pub(super) client: Client,
+    client: Client,
     node: NodeOf,
 }
 
@@ -59,6 +59,12 @@ pub(super) struct Target {
     pub(super) zone: Option<String>,
 }
 
+impl Host {
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
 impl Target {
     pub(super) fn node_name(&self) -> Option<&NodeName> {
         self.node.as_ref().map(|node| &node.seen.name)
@@ -67,11 +73,7 @@ impl Target {
     /// Whether a lock may be asked for now.
     pub(super) fn allowed(&self, policies: &Policies, now: jiff::Timestamp) -> Allowance {
         let last = self.node.as_ref().and_then(|node| node.seen.last.get());
-        let interval = MinInterval {
-            last: last
-                .filter(|last| last.outcome == Outcome::Rebooted)
-                .map(|last| last.finished),
-        };
+        let interval = MinInterval::of(last);
         let drain = match &self.node {
             Some(_) => self.config.drain_timeout,
             None => Duration::ZERO,

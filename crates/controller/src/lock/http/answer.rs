@@ -1,5 +1,7 @@
 //! From what the lock, or a check before it, says to an answer over HTTP.
 
+use std::time::Duration;
+
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -16,6 +18,7 @@ const RETRY_AFTER_SECONDS: &str = "15";
 pub(super) enum Verdict {
     Held,
     Busy,
+    NotAllowed,
     DrainFailed,
     Refused,
     TooMany,
@@ -38,7 +41,9 @@ impl Verdict {
     pub(super) fn status(self) -> StatusCode {
         match self {
             Verdict::Held | Verdict::Free => StatusCode::OK,
-            Verdict::Busy | Verdict::Refused | Verdict::UnlockFailed => StatusCode::CONFLICT,
+            Verdict::Busy | Verdict::NotAllowed | Verdict::Refused | Verdict::UnlockFailed => {
+                StatusCode::CONFLICT
+            }
             Verdict::DrainFailed => StatusCode::GATEWAY_TIMEOUT,
             Verdict::TooMany => StatusCode::TOO_MANY_REQUESTS,
             Verdict::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
@@ -59,6 +64,7 @@ impl Verdict {
         match self {
             Verdict::Held => "held",
             Verdict::Busy => "failed_lock_semaphore_full",
+            Verdict::NotAllowed => "not_allowed_now",
             Verdict::DrainFailed => "failed_drain",
             Verdict::Refused => "refused",
             Verdict::TooMany => "too_many_waiters",
@@ -86,6 +92,8 @@ impl Verdict {
             Verdict::WrongMethod
             | Verdict::Held
             | Verdict::Busy
+            // Says it itself.
+            | Verdict::NotAllowed
             | Verdict::DrainFailed
             | Verdict::Refused
             | Verdict::Free
@@ -107,12 +115,17 @@ impl Verdict {
 pub(super) struct Reply {
     pub(super) verdict: Verdict,
     line: String,
+    again: Option<Duration>,
 }
 
 impl Reply {
     pub(super) fn new(verdict: Verdict, line: impl AsRef<str>) -> Self {
         let line = one_line(line.as_ref());
-        Self { verdict, line }
+        Self {
+            verdict,
+            line,
+            again: None,
+        }
     }
 
     /// For the lock API: the line and a newline.
@@ -137,6 +150,9 @@ impl Reply {
         if let Some((name, value)) = self.verdict.header() {
             headers.insert(name, HeaderValue::from_static(value));
         }
+        if let Some(again) = self.again {
+            headers.insert(RETRY_AFTER, HeaderValue::from(again.as_secs().max(1)));
+        }
         response.extensions_mut().insert(Word(self.verdict.word()));
         response
     }
@@ -153,6 +169,10 @@ impl From<LockAnswer> for Reply {
         match answer {
             LockAnswer::Held { why } => Reply::new(Verdict::Held, why),
             LockAnswer::Busy { why } => Reply::new(Verdict::Busy, why),
+            LockAnswer::NotAllowed { why, again } => Reply {
+                again: Some(again),
+                ..Reply::new(Verdict::NotAllowed, why)
+            },
             LockAnswer::DrainFailed { why } => Reply::new(Verdict::DrainFailed, why),
             LockAnswer::Refused { why } => Reply::new(Verdict::Refused, why),
             LockAnswer::TooMany { why } => Reply::new(Verdict::TooMany, why),

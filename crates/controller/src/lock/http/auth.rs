@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, ORIGIN};
 use dogwatch_k8s::access::{AccessClient, Caller};
 use dogwatch_k8s::{Client, Error};
 use futures::future::BoxFuture;
@@ -18,6 +18,9 @@ const CHECKS_AT_ONCE: usize = 32;
 
 /// How long a request waits for its turn to be checked: with an API server that answers, much less.
 const TURN_WITHIN: Duration = Duration::from_secs(10);
+
+/// The audience is not said: the one who asks is not known.
+const NOT_OURS: &str = "the API server does not know this token, or it was not made for the lock API: kubectl create token NAME --audience dogwatch (--lock-audience)";
 
 /// Who says who somebody is and what they may do.
 pub trait Access: Send + Sync + 'static {
@@ -34,9 +37,9 @@ pub trait Access: Send + Sync + 'static {
 pub struct KubernetesAccess(AccessClient);
 
 impl KubernetesAccess {
-    /// Asks with this client.
-    pub fn new(client: Client) -> Self {
-        Self(AccessClient::new(client))
+    /// Asks with this client, for tokens of these audiences (`--lock-audience`).
+    pub fn new(client: Client, audiences: Vec<String>) -> Self {
+        Self(AccessClient::new(client, audiences))
     }
 }
 
@@ -132,10 +135,19 @@ impl Guard {
             Shown::Certificate(caller) => Ok(caller),
             Shown::Token(token) => {
                 let owner = self.access.owner(token).await.map_err(|e| away(&e))?;
-                owner.ok_or_else(|| unknown("the API server does not know this token"))
+                owner.ok_or_else(|| unknown(NOT_OURS))
             }
         }
     }
+}
+
+/// Any web page can have its reader's browser post to the reader's own loopback, or into its network.
+pub(super) fn no_browser(headers: &HeaderMap) -> Result<(), Reply> {
+    if headers.contains_key(ORIGIN) {
+        let line = "web pages may not ask for the lock (the request has an Origin header)";
+        return Err(Reply::new(Verdict::Forbidden, line));
+    }
+    Ok(())
 }
 
 /// The bearer token, if the header is there.

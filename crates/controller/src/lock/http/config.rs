@@ -5,7 +5,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dogwatch_core::fleetlock::FleetlockGroups;
+
 use super::tls::TlsError;
+
+/// For whom tokens of the lock API are made, unless `--lock-audience` says it.
+pub const AUDIENCE: &str = "dogwatch";
 
 /// What to serve, and how.
 #[derive(Debug, Clone)]
@@ -14,10 +19,14 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Who may use it (`--lock-auth`).
     pub auth: LockAuth,
+    /// For whom a token must have been made (`--lock-audience`).
+    pub audiences: Vec<String>,
     /// Certificates for both listeners (`--lock-tls-cert`, …); without them both are on loopback.
     pub tls: Option<TlsFiles>,
     /// Where FleetLock is served (`--fleetlock-listen`), if at all.
     pub fleetlock: Option<SocketAddr>,
+    /// Whose lock FleetLock's clients may ask for (`--fleetlock-groups`).
+    pub fleetlock_groups: FleetlockGroups,
     /// Whether the engine drains for FleetLock (`--fleetlock-drain`); then its requests do not wait for the
     /// lock, see [`Limits::fleetlock_wait`].
     pub fleetlock_drain: bool,
@@ -31,8 +40,10 @@ impl Config {
         Self {
             listen,
             auth,
+            audiences: vec![AUDIENCE.to_owned()],
             tls: None,
             fleetlock: None,
+            fleetlock_groups: FleetlockGroups::default(),
             fleetlock_drain: false,
             limits: Limits::default(),
         }
@@ -42,6 +53,11 @@ impl Config {
     pub fn check(&self) -> Result<(), StartError> {
         if self.auth == LockAuth::None && !self.listen.ip().is_loopback() {
             return Err(StartError::OpenToAll(self.listen));
+        }
+        if let Some(address) = self.fleetlock
+            && self.fleetlock_groups.is_empty()
+        {
+            return Err(StartError::NoGroups(address));
         }
         let listeners = [
             ("--lock-listen", Some(self.listen)),
@@ -99,7 +115,7 @@ impl TlsFiles {
     }
 }
 
-/// Bounds. Source of the first six: specification §2.7.
+/// Bounds. Source: specification §2.7 and §6.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// From the first byte of a request to the end of its header; also for a TLS handshake.
@@ -112,13 +128,20 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Requests for the lock under way, of both protocols together.
     pub waiters: usize,
+    /// Those of FleetLock among them: nobody checks who asks there, and they shall not take all places.
+    pub fleetlock_waiters: usize,
     /// From the signal to end until those that still wait are dropped. The lock answers them earlier, when
     /// it has given back what was won. 3 s more are left for writing: 18 s in all, below what
     /// [`FINISH_WITHIN`](crate::run::FINISH_WITHIN) leaves to components.
     pub last_call: Duration,
-    /// Open connections of one listener. More wait to be accepted: with as many waiters as may be there is
-    /// room for as many others.
+    /// Open connections of one listener: with as many waiters as may be there is room for as many others. For
+    /// a newcomer the oldest idle one is closed.
     pub connections: usize,
+    /// Connections of one peer on which nobody waits whose right was checked. Its oldest is closed for a newer
+    /// one. Not few, for all hosts may come through one proxy.
+    pub idle_per_peer: usize,
+    /// TLS handshakes under way. Others wait, and keep nothing but their socket meanwhile.
+    pub handshakes: usize,
     /// How long a FleetLock request is held open for the lock: below the 30 minutes after which Zincati hangs
     /// up. With `--fleetlock-drain` it is not held open at all, so that the drain has all of that time: one that
     /// began late would be undone when the client hangs up, and done again for its next try.
@@ -133,10 +156,13 @@ impl Default for Limits {
             header: Duration::from_secs(10),
             body: Duration::from_secs(10),
             idle: Duration::from_secs(30),
-            body_bytes: 64 * 1024,
+            body_bytes: 4 * 1024,
             waiters: 2_000,
+            fleetlock_waiters: 1_000,
             last_call: Duration::from_secs(15),
             connections: 4_096,
+            idle_per_peer: 256,
+            handshakes: 64,
             fleetlock_wait: Duration::from_mins(25),
             reread: Duration::from_secs(5),
         }
@@ -151,6 +177,11 @@ pub enum StartError {
         "--lock-auth none is for loopback only, and --lock-listen {0} is not: use --lock-auth kubernetes"
     )]
     OpenToAll(SocketAddr),
+    /// Nobody could be served, or everybody by accident.
+    #[error(
+        "--fleetlock-listen {0} needs --fleetlock-groups: name the groups of your hosts (fleetlock clients without a group are in \"default\"), or '*' for any"
+    )]
+    NoGroups(SocketAddr),
     /// Tokens would be read on the wire.
     #[error(
         "{flag} {address} is not on loopback: give --lock-tls-cert and --lock-tls-key, or listen on 127.0.0.1"

@@ -11,6 +11,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
+use dogwatch_process::connections::Connection;
 use futures::future::poll_fn;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -18,6 +19,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rustix::net::sockopt;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
@@ -29,8 +31,8 @@ use super::tls::Tls;
 use super::waiting::Ending;
 use super::wire::{Stage, Wire, refusal};
 
-/// hyper's buffer, and so the longest header.
-const LONGEST_HEADER: usize = 16 * 1024;
+/// hyper's buffer, and so the longest header. It takes no smaller one.
+const LONGEST_HEADER: usize = 8 * 1024;
 
 /// When a client that says nothing is asked whether it is there (seconds of silence, seconds between two
 /// questions, questions): a host that lost its power while it waited must not be given the lock much later.
@@ -43,6 +45,7 @@ pub(super) struct Door {
     pub(super) record: Arc<dyn Record>,
     pub(super) limits: Arc<Limits>,
     pub(super) tls: Option<Tls>,
+    pub(super) handshakes: Semaphore,
     pub(super) ending: Ending,
 }
 
@@ -52,18 +55,30 @@ pub(super) struct Link {
     pub(super) wire: Wire,
     pub(super) peer: SocketAddr,
     pub(super) certificate: Arc<CertificateOwner>,
+    pub(super) place: Arc<Connection>,
 }
 
-/// Serves one client to its end.
-pub(super) async fn run(stream: TcpStream, peer: SocketAddr, door: Arc<Door>) {
+/// Serves one client to its end, or until its place is needed and nobody checked waits on it.
+pub(super) async fn run(stream: TcpStream, peer: SocketAddr, place: Connection, door: Arc<Door>) {
     if let Err(error) = stay_in_touch(&stream) {
         tracing::debug!(%peer, %error, "cannot set a connection's options");
     }
-    let Some(link) = greet(stream, peer, &door).await else {
-        return;
+    let place = Arc::new(place);
+    let served = async {
+        let link = greet(stream, peer, &place, &door).await?;
+        let last = Box::pin(serve(&link, &door)).await;
+        Some((link, last))
     };
-    let last = serve(&link, &door).await;
-    link.wire.finish(last).await;
+    let served = tokio::select! {
+        served = served => served,
+        () = place.closed() => {
+            tracing::debug!(%peer, "an idle connection is closed for a newcomer");
+            None
+        }
+    };
+    if let Some((link, last)) = served {
+        link.wire.finish(last).await;
+    }
 }
 
 fn stay_in_touch(stream: &TcpStream) -> std::io::Result<()> {
@@ -78,15 +93,25 @@ fn stay_in_touch(stream: &TcpStream) -> std::io::Result<()> {
 }
 
 /// The TLS handshake, where there is one.
-async fn greet(stream: TcpStream, peer: SocketAddr, door: &Door) -> Option<Link> {
+async fn greet(
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: &Arc<Connection>,
+    door: &Door,
+) -> Option<Link> {
     let Some(tls) = &door.tls else {
         return Some(Link {
             wire: Wire::new(stream),
             peer,
             certificate: Arc::new(None),
+            place: Arc::clone(place),
         });
     };
-    let handshake = TlsAcceptor::from(tls.config()).accept(stream);
+    // Boxed: what a handshake needs is not kept for the hours of a wait.
+    let handshake = Box::pin(async {
+        let _turn = door.handshakes.acquire().await;
+        TlsAcceptor::from(tls.config()).accept(stream).await
+    });
     match tokio::time::timeout(door.limits.header, handshake).await {
         Ok(Ok(stream)) => {
             let shown = stream.get_ref().1.peer_certificates();
@@ -95,6 +120,7 @@ async fn greet(stream: TcpStream, peer: SocketAddr, door: &Door) -> Option<Link>
                 wire: Wire::new(stream),
                 peer,
                 certificate: Arc::new(certificate),
+                place: Arc::clone(place),
             })
         }
         Ok(Err(error)) => {

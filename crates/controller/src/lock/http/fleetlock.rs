@@ -15,10 +15,11 @@ use axum::routing::post;
 use serde::Deserialize;
 
 use super::answer::{Reply, Verdict};
+use super::auth::no_browser;
 use super::body;
 use super::connection::Link;
 use super::waiting::App;
-use crate::lock::service::{Client, LockRequest};
+use crate::lock::service::{Client, LockRequest, Wait};
 
 /// Guards against requests that were redirected here.
 const HEADER: &str = "fleet-lock-protocol";
@@ -42,14 +43,32 @@ async fn pre_reboot(
 ) -> Response {
     let reply = match client(&app, request).await {
         Err(refusal) => refusal,
-        Ok(client) => {
-            let wait = !app.fleetlock_drain;
-            let patience = wait.then_some(app.limits.fleetlock_wait);
-            app.lock(&link, LockRequest { client, wait }, patience)
-                .await
-        }
+        Ok(client) => match served(&app, &client) {
+            Err(refusal) => refusal,
+            Ok(()) => lock(&app, &link, client).await,
+        },
     };
     reply.fleetlock()
+}
+
+/// Before anything is made for it. To give up is open to all groups: a lock that was taken before the flag
+/// was changed is not kept for ever.
+fn served(app: &App, client: &Client) -> Result<(), Reply> {
+    let Client::FleetLock { group, .. } = client else {
+        return Ok(());
+    };
+    app.fleetlock_groups
+        .serves(group, [])
+        .map_err(|refused| Reply::new(Verdict::Forbidden, refused.to_string()))
+}
+
+async fn lock(app: &App, link: &Link, client: Client) -> Reply {
+    let (wait, patience) = if app.fleetlock_drain {
+        (Wait::No, None)
+    } else {
+        (Wait::Soon, Some(app.limits.fleetlock_wait))
+    };
+    app.lock(link, LockRequest { client, wait }, patience).await
 }
 
 async fn steady_state(
@@ -85,6 +104,7 @@ struct ClientParams {
 }
 
 async fn client(app: &App, request: Request) -> Result<Client, Reply> {
+    no_browser(request.headers())?;
     speaks_fleetlock(request.headers())?;
     let (_, body) = body::read(request, &app.limits).await?;
     let Body { client_params } = serde_json::from_slice(&body).map_err(|error| {

@@ -5,6 +5,7 @@ use dogwatch_core::name::NodeName;
 use futures::stream;
 
 use super::answer::{Reply, Verdict};
+use crate::lock::service::Wait;
 
 /// The longest label of a DNS name. Source: RFC 1035, 2.3.4.
 const LONGEST_LABEL: usize = 63;
@@ -13,7 +14,7 @@ const LONGEST_LABEL: usize = 63;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LockForm {
     pub(super) host: String,
-    pub(super) wait: bool,
+    pub(super) wait: Wait,
 }
 
 /// Reads the form of a lock (`hostname`, `wait`).
@@ -51,10 +52,11 @@ fn hostname(text: Option<String>) -> Result<String, Reply> {
     Ok(name.into())
 }
 
-fn wait(text: Option<&str>) -> Result<bool, Reply> {
+fn wait(text: Option<&str>) -> Result<Wait, Reply> {
     match text {
-        None | Some("true") => Ok(true),
-        Some("false") => Ok(false),
+        None => Ok(Wait::Soon),
+        Some("true") => Ok(Wait::Always),
+        Some("false") => Ok(Wait::No),
         Some(other) => Err(malformed(format!(
             "wait must be true or false, not {}",
             quoted(other)

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, ORIGIN};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
 
 use super::answer::{Reply, Verdict};
-use super::auth::Credentials;
+use super::auth::{Credentials, no_browser};
 use super::connection::Link;
 use super::waiting::App;
 use super::{body, form, openapi};
@@ -41,7 +40,7 @@ async fn checked_lock(app: &App, link: &Link, request: Request) -> Result<Reply,
     let asked = Asked::read(app, link, request).await?;
     let form = form::lock_form(asked.content_type.as_deref(), asked.body).await?;
     let by = app.guard.check(asked.credentials, &form.host).await?;
-    tracing::info!(host = form.host, wait = form.wait, by, peer = %link.peer, "the lock is asked for");
+    tracing::info!(host = form.host, wait = ?form.wait, by, peer = %link.peer, "the lock is asked for");
     let request = LockRequest {
         client: Client::Api { host: form.host },
         wait: form.wait,
@@ -110,13 +109,4 @@ impl Asked {
             body,
         })
     }
-}
-
-/// Any web page can have its reader's browser post a form to the reader's own loopback.
-fn no_browser(headers: &HeaderMap) -> Result<(), Reply> {
-    if headers.contains_key(ORIGIN) {
-        let line = "web pages may not ask for the lock (the request has an Origin header)";
-        return Err(Reply::new(Verdict::Forbidden, line));
-    }
-    Ok(())
 }

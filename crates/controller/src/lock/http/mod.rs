@@ -31,6 +31,6 @@ mod wire;
 mod tests;
 
 pub use auth::{Access, KubernetesAccess};
-pub use config::{Config, Limits, LockAuth, StartError, TlsFiles};
+pub use config::{AUDIENCE, Config, Limits, LockAuth, StartError, TlsFiles};
 pub use record::{Nobody, Protocol, Record};
 pub use server::{Parts, Server};

@@ -16,7 +16,7 @@ pub(super) fn owner(der: &[u8]) -> Result<Caller, String> {
         return Err("your client certificate must have one common name (CN), the user".to_owned());
     }
     let groups: Result<Vec<_>, _> = subject.iter_organization().map(text).collect();
-    Ok(Caller::of_certificate(name, groups?))
+    Caller::of_certificate(name, groups?).map_err(|refused| refused.to_string())
 }
 
 fn text(attribute: &AttributeTypeAndValue<'_>) -> Result<String, String> {

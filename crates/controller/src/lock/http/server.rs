@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_process::connections::{self, Connections};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -54,7 +55,7 @@ impl Server {
         let app = Arc::new(App::new(
             Guard::new(config.auth, parts.access),
             Arc::clone(&limits),
-            config.fleetlock_drain,
+            (config.fleetlock_groups.clone(), config.fleetlock_drain),
             parts.service,
             Arc::clone(&parts.record),
             ending.clone(),
@@ -66,6 +67,7 @@ impl Server {
                 record: Arc::clone(&parts.record),
                 limits: Arc::clone(&limits),
                 tls,
+                handshakes: Semaphore::new(limits.handshakes),
                 ending: ending.clone(),
             })
         };
@@ -74,6 +76,11 @@ impl Server {
         let api = door(Protocol::Api, lock_api::router(Arc::clone(&app)), tls);
         let mut listeners = vec![listen("--lock-listen", config.listen, api).await?];
         if let Some(address) = config.fleetlock {
+            if config.fleetlock_groups.is_any() {
+                tracing::warn!(
+                    "--fleetlock-groups has *: whoever reaches FleetLock can make Leases for any group, and nobody deletes them"
+                );
+            }
             let door = door(
                 Protocol::FleetLock,
                 fleetlock::router(app),
@@ -162,26 +169,25 @@ fn open_more_files(limits: &Limits, listeners: usize) {
 }
 
 async fn accept(listener: TcpListener, door: Arc<Door>) {
-    let room = Arc::new(Semaphore::new(door.limits.connections));
+    let places = Connections::new(connections::Limits {
+        connections: door.limits.connections,
+        idle_per_peer: door.limits.idle_per_peer,
+    });
     let mut connections = JoinSet::new();
     loop {
-        let next = async {
-            let place = Arc::clone(&room).acquire_owned().await;
-            (place, listener.accept().await)
-        };
-        let (place, accepted) = tokio::select! {
+        let accepted = tokio::select! {
             biased;
             () = door.ending.begun() => break,
-            next = next => next,
+            accepted = listener.accept() => accepted,
         };
         while connections.try_join_next().is_some() {}
         match accepted {
             Ok((stream, peer)) => {
-                let door = Arc::clone(&door);
-                connections.spawn(async move {
-                    let _place = place;
-                    connection::run(stream, peer, door).await;
-                });
+                if let Some(place) = places.enter(peer.ip()) {
+                    connections.spawn(connection::run(stream, peer, place, Arc::clone(&door)));
+                }
+                // The newcomer is read before the next one can take its place.
+                tokio::task::yield_now().await;
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");

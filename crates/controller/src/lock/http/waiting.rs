@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use dogwatch_core::fleetlock::FleetlockGroups;
 use tokio::sync::{Semaphore, watch};
 
 use super::answer::{Reply, Verdict};
@@ -21,6 +22,7 @@ pub(super) struct App {
     pub(super) guard: Guard,
     pub(super) limits: Arc<Limits>,
     pub(super) fleetlock_drain: bool,
+    pub(super) fleetlock_groups: FleetlockGroups,
     service: Arc<dyn LockService>,
     places: Arc<Places>,
     unlocks: Arc<Semaphore>,
@@ -31,19 +33,20 @@ impl App {
     pub(super) fn new(
         guard: Guard,
         limits: Arc<Limits>,
-        fleetlock_drain: bool,
+        fleetlock: (FleetlockGroups, bool),
         service: Arc<dyn LockService>,
         record: Arc<dyn Record>,
         ending: Ending,
     ) -> Self {
+        let (fleetlock_groups, fleetlock_drain) = fleetlock;
         let places = Places {
-            most: limits.waiters,
             now: AtomicUsize::new(0),
             record,
         };
         Self {
             guard,
             limits,
+            fleetlock_groups,
             fleetlock_drain,
             service,
             places: Arc::new(places),
@@ -62,14 +65,18 @@ impl App {
         if self.ending.is_begun() {
             return ends();
         }
-        let Some(_place) = self.places.enter() else {
-            let most = self.limits.waiters;
+        let most = match request.client {
+            Client::Api { .. } => self.limits.waiters,
+            Client::FleetLock { .. } => self.limits.fleetlock_waiters,
+        };
+        let Some(_place) = self.places.enter(most) else {
             return Reply::new(
                 Verdict::TooMany,
                 format!("{most} requests wait already; try again"),
             );
         };
         let client = request.client.to_string();
+        let _busy = link.place.busy();
         let reply = tokio::select! {
             // An answer that nobody is there to read any more is none: the lock takes it back.
             biased;
@@ -87,6 +94,7 @@ impl App {
 
     /// Gives the lock up, to the end, also when the client does not wait for it.
     pub(super) async fn unlock(&self, link: &Link, client: Client) -> Reply {
+        let _busy = link.place.busy();
         let turn = Arc::clone(&self.unlocks).acquire_owned().await;
         let service = Arc::clone(&self.service);
         let peer = link.peer;
@@ -115,9 +123,8 @@ async fn at_most(patience: Option<Duration>) {
     }
 }
 
-/// So many may wait.
+/// How many wait.
 struct Places {
-    most: usize,
     now: AtomicUsize,
     record: Arc<dyn Record>,
 }
@@ -125,8 +132,8 @@ struct Places {
 struct Place(Arc<Places>);
 
 impl Places {
-    fn enter(self: &Arc<Self>) -> Option<Place> {
-        let more = |now| (now < self.most).then_some(now + 1);
+    fn enter(self: &Arc<Self>, most: usize) -> Option<Place> {
+        let more = |now| (now < most).then_some(now + 1);
         let before = self
             .now
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);

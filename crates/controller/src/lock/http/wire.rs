@@ -212,7 +212,7 @@ fn in_words(head: &[u8]) -> Option<Bytes> {
         "414" => Some(refusal("414 URI Too Long", "the path is too long")),
         "431" => Some(refusal(
             "431 Request Header Fields Too Large",
-            "the header is longer than 16 KiB, or has more than 100 fields",
+            "the header is longer than 8 KiB, or has more than 100 fields",
         )),
         _ => None,
     }

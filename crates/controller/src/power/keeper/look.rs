@@ -1,5 +1,7 @@
 //! What a decision asks to be looked at is begun, one beside the other.
 
+use std::sync::Arc;
+
 use dogwatch_core::Now;
 use dogwatch_core::power::{Host, Look, Owner};
 use futures::FutureExt as _;
@@ -17,6 +19,7 @@ impl Keeper {
     pub(super) fn look(&mut self, look: &Look) {
         match look {
             Look::Read { level, is_urgent } => self.read(*level, *is_urgent),
+            Look::SignsOfLife => self.read_signs_of_life(),
             Look::Check { level } => {
                 if !self.under_way.secrets && self.under_way.checks.insert(*level) {
                     self.read_secrets(Some(*level));
@@ -49,6 +52,17 @@ impl Keeper {
                 epoch,
             }
         };
+        self.jobs.push(job.boxed());
+    }
+
+    fn read_signs_of_life(&mut self) {
+        let now = self.services.clock.now().mono;
+        if self.under_way.signs_of_life || self.signs_of_life.waits(now) {
+            return;
+        }
+        self.under_way.signs_of_life = true;
+        let host = Arc::clone(&self.spot.lock().seen.host);
+        let job = work::signs_of_life(Arc::clone(&self.services), host);
         self.jobs.push(job.boxed());
     }
 

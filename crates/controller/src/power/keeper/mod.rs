@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use dogwatch_core::condition;
 use dogwatch_core::decision::Event;
-use dogwatch_core::power::{Decision, Host, HostName, Memory, Owner, Seen, decide};
+use dogwatch_core::power::{Decision, Host, HostName, Memory, Owner, Seen, Seniority, decide};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::watch;
@@ -45,8 +45,10 @@ pub(super) struct Input {
     pub(super) host: Arc<Host>,
     /// Whose it is.
     pub(super) owner: Owner,
-    /// Other hosts with one of its devices.
+    /// Other hosts with one of its devices, which they keep.
     pub(super) shared_with: Vec<HostName>,
+    /// Whether it goes before others that claim what it has.
+    pub(super) seniority: Seniority,
 }
 
 /// A wake-up that is due already, while what was begun is under way: looked at again so soon.
@@ -67,6 +69,7 @@ pub(super) struct Keeper {
     telling: Telling,
     writes: Pace,
     secrets: Pace,
+    signs_of_life: Pace,
     /// Why nothing that is written stays, if that is so.
     pruned: Option<String>,
     said: Vec<Event>,
@@ -81,6 +84,7 @@ pub(super) struct Keeper {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a job of its own")]
 struct UnderWay {
     polls: BTreeSet<usize>,
     urgent: BTreeSet<usize>,
@@ -89,6 +93,7 @@ struct UnderWay {
     write: bool,
     place: Option<usize>,
     secrets: bool,
+    signs_of_life: bool,
 }
 
 impl Keeper {
@@ -107,6 +112,7 @@ impl Keeper {
             telling: Telling::default(),
             writes: Pace::default(),
             secrets: Pace::default(),
+            signs_of_life: Pace::default(),
             pruned: None,
             said: Vec::new(),
             again: None,
@@ -194,20 +200,21 @@ impl Keeper {
     fn wake(&mut self, decision: &Decision) -> Duration {
         let now = self.services.clock.now();
         let standing = &self.spot.lock().seen.host.status.conditions;
+        let pauses = [&self.writes, &self.secrets, &self.signs_of_life];
+        let pauses = pauses.map(|pace| pace.until().filter(|until| *until > now.mono));
         let wakes = [
             decision.wake.as_ref().map(|wake| wake.at),
             condition::next_write(standing, &decision.report.conditions, now),
-            self.writes.until().filter(|until| *until > now.mono),
-            self.secrets.until().filter(|until| *until > now.mono),
             self.again.take(),
         ];
+        let wakes = wakes.into_iter().chain(pauses);
         let pause = if self.jobs.is_empty() {
             WHILE_IDLE
         } else {
             WHILE_BUSY
         };
         let soonest = now.mono + pause;
-        let wake = wakes.into_iter().flatten().min();
+        let wake = wakes.flatten().min();
         wake.map_or(
             Duration::MAX,
             |wake| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::decision::{Event, Severity};
-use dogwatch_core::power::{About, Access, Answer, Class, Fault, Host, Read, reason};
+use dogwatch_core::power::{About, Access, Answer, Class, Fault, Host, Read, SignsOfLife, reason};
 use futures::FutureExt as _;
 use tracing::{error, info, warn};
 
@@ -36,6 +36,7 @@ impl Keeper {
                     self.has_checked(level, found);
                 }
             }
+            Done::SignsOfLife { answer, asked } => self.has_signs_of_life(answer, asked),
             Done::Commanded { id, how } => self.has_commanded(&id, how),
             Done::Placed { level, place } => {
                 self.under_way.place = None;
@@ -78,6 +79,23 @@ impl Keeper {
             self.spot.tells(name, about.system_uuid.as_deref());
         }
         spot.seen.memory.checked(level, found, now);
+    }
+
+    fn has_signs_of_life(&mut self, answer: Result<SignsOfLife, String>, asked: Duration) {
+        self.under_way.signs_of_life = false;
+        match answer {
+            Ok(signs) => {
+                self.signs_of_life.well();
+                let memory = &mut self.spot.lock().seen.memory;
+                memory.signs_of_life(asked, signs);
+            }
+            Err(error) => {
+                let host = self.spot.lock().seen.host.name.clone();
+                warn!(%host, error, "cannot read whether a host's Node lives");
+                let now = self.now();
+                self.signs_of_life.trouble(self.jitter, now);
+            }
+        }
     }
 
     fn has_commanded(&mut self, id: &str, how: Result<Answer, Fault>) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dogwatch_core::condition::Write;
 use dogwatch_core::decision::Event;
-use dogwatch_core::power::{About, Answer, Fault, Host, HostName, Read, StatusWrite};
+use dogwatch_core::power::{About, Answer, Fault, Host, HostName, Read, SignsOfLife, StatusWrite};
 use tracing::warn;
 
 use super::super::lanes::{Errand, Place};
@@ -28,6 +28,11 @@ pub(super) enum Done {
         level: usize,
         found: Result<About, Fault>,
         epoch: u64,
+    },
+    /// The Leases of the host's Nodes were read; asked at this moment.
+    SignsOfLife {
+        answer: Result<SignsOfLife, String>,
+        asked: std::time::Duration,
     },
     /// A command.
     Commanded {
@@ -125,6 +130,14 @@ pub(super) async fn fresh(services: Arc<Services>, name: HostName) -> Done {
     let asked = services.clock.now().mono;
     Done::Fresh {
         answer: services.hosts.read(&name).await,
+        asked,
+    }
+}
+
+pub(super) async fn signs_of_life(services: Arc<Services>, host: Arc<Host>) -> Done {
+    let asked = services.clock.now().mono;
+    Done::SignsOfLife {
+        answer: services.hosts.signs_of_life(&host).await,
         asked,
     }
 }

@@ -13,7 +13,7 @@ use dogwatch_core::decision::Event;
 use dogwatch_core::leader::Term;
 use dogwatch_core::power::{
     About, Address, Answer, Class, Command, Config, Cost, Device, Fault, Host, HostName,
-    HostStatus, Level, Owner, Reading, StatusWrite,
+    HostStatus, Level, Owner, OwnerRules, Reading, Seniority, SignsOfLife, StatusWrite,
 };
 use dogwatch_process::clock::Clock;
 use futures::future::BoxFuture;
@@ -142,6 +142,7 @@ impl World {
             online: true,
             externally_provisioned: None,
             disable_power_off: false,
+            created: None,
             consumer: None,
             levels: vec![Level {
                 devices: vec![device],
@@ -215,7 +216,7 @@ impl World {
         let settings = Settings {
             config: self.config,
             max_concurrent: NonZeroUsize::new(100).unwrap(),
-            host_namespaces: BTreeSet::new(),
+            owners: OwnerRules::default(),
             connect: self.connect(),
             board: board.clone(),
         };
@@ -225,7 +226,7 @@ impl World {
         let list = News {
             hosts: hosts.collect(),
             is_in_sync: true,
-            trouble: None,
+            ..News::default()
         };
         sender.send(list).unwrap();
         state.watchers.push(sender);
@@ -321,7 +322,7 @@ impl State {
         let news = News {
             hosts: vec![self.seen(&host)],
             is_in_sync: true,
-            trouble: None,
+            ..News::default()
         };
         self.watchers
             .retain(|watcher| watcher.send(news.clone()).is_ok());
@@ -334,6 +335,7 @@ impl State {
             host: Arc::new(host.clone()),
             owner: leader.map_or(Owner::Ours, |leader| Owner::Theirs { leader }),
             shared_with: Vec::new(),
+            seniority: Seniority::of(host, &OwnerRules::default()),
         };
         (host.name.clone(), Some(input))
     }
@@ -405,6 +407,10 @@ impl HostStore for World {
             },
         };
         self.call(format!("Secret {name}"), effect).boxed()
+    }
+
+    fn signs_of_life<'a>(&'a self, _: &'a Arc<Host>) -> BoxFuture<'a, Result<SignsOfLife, String>> {
+        async { Ok(SignsOfLife::default()) }.boxed()
     }
 
     fn say<'a>(

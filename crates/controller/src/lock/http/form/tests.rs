@@ -17,13 +17,17 @@ fn multipart_of(fields: &[(&str, &str)]) -> String {
 #[tokio::test]
 async fn both_encodings_say_the_same() {
     for (fields, host, wait) in [
-        (vec![("hostname", "n1")], "n1", true),
+        (vec![("hostname", "n1")], "n1", Wait::Soon),
         (
             vec![("hostname", "N1.Example.ORG"), ("wait", "false")],
             "n1.example.org",
-            false,
+            Wait::No,
         ),
-        (vec![("wait", "true"), ("hostname", "n1")], "n1", true),
+        (
+            vec![("wait", "true"), ("hostname", "n1")],
+            "n1",
+            Wait::Always,
+        ),
     ] {
         let pairs: Vec<_> = fields
             .iter()

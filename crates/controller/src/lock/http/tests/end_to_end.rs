@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_core::fleetlock::FleetlockGroups;
 use dogwatch_core::reboot::Config as Flags;
 use dogwatch_k8s::connect::connect_by;
 use dogwatch_process::clock::Clock;
@@ -37,11 +38,13 @@ impl Replica {
             process: namespace.to_owned(),
             clock: Clock::system(),
             flags: Flags::default(),
+            fleetlock_groups: FleetlockGroups::new(["default", "*"]),
             fleetlock_drain: false,
             gatekeeper: Arc::new(CannotAsk),
         });
         let mut config = config(LockAuth::None);
         config.fleetlock = Some(LOOPBACK.parse().unwrap());
+        config.fleetlock_groups = FleetlockGroups::new(["default", "*"]);
         let parts = Parts {
             service: Arc::new(engine.clone()),
             access: Arc::new(Alice),

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use dogwatch_core::fleetlock::FleetlockGroups;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -13,6 +14,7 @@ use crate::lock::http::{LockAuth, Protocol};
 async fn rig(change: impl FnOnce(&mut crate::lock::http::Config)) -> (Rig, SocketAddr) {
     let mut config = config(LockAuth::None);
     config.fleetlock = Some(LOOPBACK.parse().unwrap());
+    config.fleetlock_groups = FleetlockGroups::new(["default", "*"]);
     change(&mut config);
     let rig = Rig::start(config).await;
     let address = rig.fleetlock.unwrap();
@@ -123,6 +125,7 @@ const BODIES: [&str; 7] = [
 ];
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one table of bad requests")]
 async fn what_is_no_fleetlock_request_changes_nothing_and_has_a_kind() {
     let (rig, address) = rig(|_| {}).await;
     let good = identity(ID, "default");
@@ -139,6 +142,15 @@ async fn what_is_no_fleetlock_request_changes_nothing_and_has_a_kind() {
             request("/v1/pre-reboot", &PROTOCOL.repeat(2), &good),
             400,
             "missing_header",
+        ),
+        (
+            request(
+                "/v1/pre-reboot",
+                &format!("{PROTOCOL}origin: https://example.org\r\n"),
+                &good,
+            ),
+            403,
+            "forbidden",
         ),
         (request("/v1/lock", PROTOCOL, &good), 404, "not_found"),
         (
@@ -176,6 +188,70 @@ async fn what_is_no_fleetlock_request_changes_nothing_and_has_a_kind() {
         );
     }
     assert_eq!(*rig.lock.asked.lock().unwrap(), []);
+}
+
+/// Strangers choose the names of groups here, and each would be a Lease for ever.
+#[tokio::test]
+async fn a_group_that_nobody_named_never_reaches_the_lock() {
+    let named = FleetlockGroups::new(["storage"]);
+    let (rig, address) = rig(|config| config.fleetlock_groups = named).await;
+    for group in ["g1", "g2", "Storage", "default", "control-plane"] {
+        let refused = says(address, "/v1/pre-reboot", &identity(ID, group)).await;
+        let found = (refused.status, kind(&refused));
+        assert_eq!(found, (403, "forbidden".to_owned()), "{group}");
+        assert!(refused.body.contains("--fleetlock-groups"), "{refused:?}");
+    }
+    assert_eq!(*rig.lock.asked.lock().unwrap(), []);
+    let ours = identity(ID, "storage");
+    assert_eq!(says(address, "/v1/pre-reboot", &ours).await.status, 200);
+    // What was taken before the flag was changed is still given up.
+    let before = identity(ID, "default");
+    assert_eq!(says(address, "/v1/steady-state", &before).await.status, 200);
+}
+
+#[tokio::test]
+async fn any_group_does_not_mean_those_of_nodes() {
+    let any = FleetlockGroups::new(["*"]);
+    let (_rig, address) = rig(|config| config.fleetlock_groups = any).await;
+    assert_eq!(
+        says(address, "/v1/pre-reboot", &identity(ID, "g1"))
+            .await
+            .status,
+        200
+    );
+    for group in ["default", "control-plane"] {
+        let refused = says(address, "/v1/pre-reboot", &identity(ID, group)).await;
+        assert_eq!(
+            (refused.status, kind(&refused).as_str()),
+            (403, "forbidden")
+        );
+    }
+}
+
+#[tokio::test]
+async fn fleetlock_leaves_places_to_those_who_say_who_they_are() {
+    let (rig, address) = rig(|config| {
+        config.limits.waiters = 4;
+        config.limits.fleetlock_waiters = 2;
+    })
+    .await;
+    says(address, "/v1/pre-reboot", &identity("holder", "default")).await;
+    let mut waiting = Vec::new();
+    for id in ["a", "b"] {
+        let mut waiter = TcpStream::connect(address).await.unwrap();
+        let asks = request("/v1/pre-reboot", PROTOCOL, &identity(id, "default"));
+        waiter.write_all(asks.as_bytes()).await.unwrap();
+        waiting.push(waiter);
+    }
+    rig.lock
+        .until("both wait", |state| state.queue.len() == 2)
+        .await;
+    let full = says(address, "/v1/pre-reboot", &identity("c", "default")).await;
+    assert_eq!(
+        (full.status, kind(&full).as_str()),
+        (429, "too_many_waiters")
+    );
+    assert_eq!(rig.lock("hostname=n1").await.status, 200);
 }
 
 #[tokio::test]

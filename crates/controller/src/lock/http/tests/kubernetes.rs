@@ -8,7 +8,7 @@ use dogwatch_k8s::connect::connect_by;
 use dogwatch_testbed::ControlPlane;
 
 use super::rig::{Answer, Rig, config, post, within};
-use crate::lock::http::{KubernetesAccess, LockAuth};
+use crate::lock::http::{AUDIENCE, KubernetesAccess, LockAuth};
 
 /// Who asks for locks (`pleb` may lock n1 alone, `operator` every host), and who serves them.
 const SETUP: &str = r"
@@ -60,6 +60,25 @@ subjects: [{kind: ServiceAccount, name: server, namespace: lock-http}]
 const NAMESPACE: &str = "lock-http";
 
 async fn token(plane: &ControlPlane, account: &str) -> String {
+    token_for(plane, account, "dogwatch").await
+}
+
+async fn token_for(plane: &ControlPlane, account: &str, audience: &str) -> String {
+    let create = [
+        "create",
+        "token",
+        account,
+        "--namespace",
+        NAMESPACE,
+        "--audience",
+        audience,
+    ];
+    let token = plane.run_kubectl(&create, "").await.unwrap();
+    token.trim().to_owned()
+}
+
+/// A token as all are that nobody asked an audience for: worth everything its owner may do.
+async fn plain(plane: &ControlPlane, account: &str) -> String {
     plane
         .service_account_token(NAMESPACE, account, None)
         .await
@@ -68,7 +87,7 @@ async fn token(plane: &ControlPlane, account: &str) -> String {
 
 async fn rig(kubeconfig: &Path) -> Rig {
     let client = connect_by(kubeconfig).await.unwrap();
-    let access = Arc::new(KubernetesAccess::new(client));
+    let access = Arc::new(KubernetesAccess::new(client, vec![AUDIENCE.to_owned()]));
     Rig::with_access(config(LockAuth::Kubernetes), access).await
 }
 
@@ -89,7 +108,7 @@ async fn the_api_server_says_who_may_lock_which_host() {
         .run_kubectl(&["apply", "-f", "-"], SETUP)
         .await
         .unwrap();
-    let server = token(plane, "server").await;
+    let server = plain(plane, "server").await;
     let (pleb, operator) = (token(plane, "pleb").await, token(plane, "operator").await);
     let rig = rig(&plane.kubeconfig_for(&server).unwrap()).await;
     // A binding is known to the API server's authorizer a moment after it was made.
@@ -104,23 +123,19 @@ async fn the_api_server_says_who_may_lock_which_host() {
         ("/api/v1/unlock", &pleb, "N1", 200),
         ("/api/v1/lock", &pleb, "n1", 200),
         ("/api/v1/unlock", &operator, "n1", 200),
-        ("/api/v1/lock", &server, "n1", 403),
+        ("/api/v1/lock", &token(plane, "server").await, "n1", 403),
         ("/api/v1/lock", &"made.up.token".to_owned(), "n1", 401),
     ] {
         let answer = call(&rig, path, token, host).await;
         assert_eq!(answer.status, status, "{path} {host} {answer:?}");
     }
-    let elsewhere = [
-        "create",
-        "token",
-        "pleb",
-        "--namespace",
-        NAMESPACE,
-        "--audience",
-        "elsewhere",
-    ];
-    let elsewhere = plane.run_kubectl(&elsewhere, "").await.unwrap();
-    assert_eq!(lock(&rig, elsewhere.trim(), "n1").await, 401);
+    // What a host carries for the API server itself, or for another service, is worth nothing here.
+    let elsewhere = token_for(plane, "pleb", "elsewhere").await;
+    for token in [plain(plane, "pleb").await, elsewhere] {
+        let answer = call(&rig, "/api/v1/lock", &token, "n1").await;
+        assert_eq!(answer.status, 401);
+        assert!(answer.body.contains("--audience dogwatch"), "{answer:?}");
+    }
     // Nothing is remembered here: a right that was taken away is gone when the API server says so.
     plane
         .run_kubectl(&["delete", "clusterrolebinding", "lock-n1"], "")
@@ -137,7 +152,7 @@ async fn a_server_that_may_not_ask_lets_nobody_in() {
         .run_kubectl(&["apply", "-f", "-"], SETUP)
         .await
         .unwrap();
-    let (pleb, operator) = (token(plane, "pleb").await, token(plane, "operator").await);
+    let (pleb, operator) = (plain(plane, "pleb").await, token(plane, "operator").await);
     let rig = rig(&plane.kubeconfig_for(&pleb).unwrap()).await;
     let answer = call(&rig, "/api/v1/lock", &operator, "n1").await;
     assert_eq!(answer.status, 503);

@@ -50,7 +50,7 @@ impl Access for Alice {
 }
 
 pub fn alice() -> Caller {
-    Caller::of_certificate("alice", Vec::new())
+    Caller::of_certificate("alice", Vec::new()).unwrap()
 }
 
 /// What was counted.

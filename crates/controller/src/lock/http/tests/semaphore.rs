@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -77,7 +78,7 @@ impl Semaphore {
             if let Some(answer) = self.take(place.ticket, &request.client) {
                 return answer;
             }
-            if !request.wait {
+            if !request.wait.is_some() {
                 let why = "others hold it".to_owned();
                 return LockAnswer::Busy { why };
             }
@@ -132,6 +133,10 @@ fn scripted(client: &Client) -> Option<LockAnswer> {
     match host.as_str() {
         "drain-fails" => Some(LockAnswer::DrainFailed { why }),
         "refused" => Some(LockAnswer::Refused { why }),
+        "outside-window" => Some(LockAnswer::NotAllowed {
+            why,
+            again: Duration::from_mins(90),
+        }),
         "too-many" => Some(LockAnswer::TooMany { why }),
         "unavailable" => Some(LockAnswer::Unavailable { why }),
         _ => None,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_core::fleetlock::FleetlockGroups;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
@@ -157,6 +158,27 @@ async fn a_client_certificate_says_who_asks() {
     );
 }
 
+/// Whoever signs for hosts must not be able to sign for an administrator, a kubelet or a ServiceAccount.
+#[tokio::test]
+async fn a_client_certificate_names_nobody_of_kubernetes_itself() {
+    let ours = Authority::new();
+    let rig = Rig::start(ours.config()).await;
+    let nobody = [""; 0];
+    let admin = "system:serviceaccount:kube-system:admin";
+    for (file, user, groups) in [
+        ("masters", "alice", &["nodes", "system:masters"][..]),
+        ("nodes", "alice", &["system:nodes"][..]),
+        ("kubelet", "system:node:n1", &nobody[..]),
+        ("account", admin, &nobody[..]),
+    ] {
+        ours.client(file, &[user], groups);
+        let answer = ours.lock_as(&rig, "n1", file).await.unwrap();
+        assert_eq!(answer.status, 401, "{file}: {}", answer.body);
+        assert!(answer.body.contains("of Kubernetes itself"), "{file}");
+    }
+    assert_eq!(*rig.lock.asked.lock().unwrap(), []);
+}
+
 #[tokio::test]
 async fn new_certificates_are_used_without_a_restart_and_bad_ones_are_not() {
     let old = Authority::new();
@@ -203,6 +225,7 @@ async fn fleetlock_asks_for_no_client_certificate() {
     let authority = Authority::new();
     let mut config = authority.config();
     config.fleetlock = Some(LOOPBACK.parse().unwrap());
+    config.fleetlock_groups = FleetlockGroups::new(["default"]);
     let rig = Rig::start(config).await;
     let url = format!("https://{}/v1/pre-reboot", rig.fleetlock.unwrap());
     let ca = text(&authority.path("ca.crt"));
@@ -252,6 +275,9 @@ async fn what_is_not_safe_is_not_served() {
     );
     let mut fleetlock = config(LockAuth::None);
     fleetlock.fleetlock = Some("[::]:0".parse().unwrap());
+    let error = refused(fleetlock.clone()).await;
+    assert!(error.contains("needs --fleetlock-groups"), "{error}");
+    fleetlock.fleetlock_groups = FleetlockGroups::new(["default"]);
     let error = refused(fleetlock).await;
     assert!(
         error.contains("--fleetlock-listen [::]:0 is not on loopback"),
