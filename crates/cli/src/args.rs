@@ -18,7 +18,7 @@ Exit codes:
   6  check: something is in the way
   130  ended by ctrl-C
 
-The cluster is chosen as kubectl chooses it: KUBECONFIG, else ~/.kube/config, else the pod's own.";
+The cluster is chosen as kubectl chooses it: KUBECONFIG, else ~/.kube/config, else the pod's service account.";
 
 /// Takes Kubernetes nodes out of service safely, reboots them and brings them back
 #[derive(Debug, Parser)]
@@ -68,7 +68,8 @@ pub const NAMESPACE_VARIABLE: &str = "DOGWATCH_NAMESPACE";
 /// Which cluster.
 #[derive(Debug, clap::Args)]
 pub struct Cluster {
-    /// Dogwatch's namespace, where its Leases are
+    /// Dogwatch's namespace, where its Leases are; for hosts, machines, remediations and schedules that are
+    /// named without a namespace, the namespace of those
     #[arg(
         long,
         short,

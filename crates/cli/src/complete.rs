@@ -92,6 +92,7 @@ fn before_name(root: &Command, typed: &[&str]) -> Option<(&'static str, Names)> 
         ["explain"] => EXPLAINED
             .into_iter()
             .find(|(kind, _)| last.starts_with(kind)),
+        ["remediate"] if last.starts_with("machine/") => Some(("machine/", Names::Machines)),
         _ => None,
     }
 }
@@ -246,6 +247,11 @@ mod tests {
                 &["explain", "remediation/"],
                 Some(("remediation/", Names::Requests)),
             ),
+            (
+                &["remediate", "machine/"],
+                Some(("machine/", Names::Machines)),
+            ),
+            (&["remediate", ""], None),
             (&["power", ""], None),
             (&["power", "hold", "--key", ""], None),
             (&["power", "off", "--"], None),

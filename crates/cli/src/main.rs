@@ -13,7 +13,6 @@ mod cluster;
 mod command;
 mod complete;
 mod exit;
-mod near;
 mod output;
 mod paint;
 mod person;

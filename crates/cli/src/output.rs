@@ -29,9 +29,9 @@ pub enum Format {
     Table,
     /// The same with more columns
     Wide,
-    /// JSON; with --watch one document a line
+    /// JSON; one document a line where changes are followed
     Json,
-    /// YAML; with --watch one document after each ---
+    /// YAML; one document after each --- where changes are followed
     Yaml,
 }
 

@@ -41,6 +41,21 @@ fn the_demo_reboots_every_node_once_and_says_what_it_checked() {
         text.contains("is held up by PodDisruptionBudget default/db"),
         "{text}"
     );
+    for story in [
+        "cp1 and n1 to n3 are nodes",
+        "h1 and h2 are bare-metal hosts",
+        "s1 and s2 are storage nodes",
+    ] {
+        assert!(text.contains(story), "{story}: {text}");
+    }
+    let stamps = text
+        .lines()
+        .filter_map(|line| line.trim_start().split_once("s  "));
+    let times: Vec<f64> = stamps.filter_map(|(stamp, _)| stamp.parse().ok()).collect();
+    assert!(
+        times.len() > 20 && times.is_sorted(),
+        "times run backwards: {text}"
+    );
     assert!(
         !text.contains('\u{1b}'),
         "escape sequences, and no terminal: {text}"
@@ -175,6 +190,7 @@ fn a_sentinel_touched_while_the_demo_serves_reboots_its_node_again_and_kubectl_s
     let described = demo.said(&["describe", "node", "n1"]);
     assert!(described.contains("MaintenancePlanned"), "{described}");
     assert!(described.contains("Rebooted"), "{described}");
+    the_commands_that_the_demo_names_work(&demo);
     // Two nodes and a budget of web's: its pods go two by two.
     let drain = [
         "drain",
@@ -187,4 +203,26 @@ fn a_sentinel_touched_while_the_demo_serves_reboots_its_node_again_and_kubectl_s
     assert!(drained.contains("node/n1 drained"), "{drained}");
     demo.said(&["uncordon", "n1"]);
     demo.said(&["wait", "--for=condition=Ready", "node/n1", "--timeout=180s"]);
+}
+
+/// What its own hints tell a person to type: no false blocker, no false alarm about power control.
+fn the_commands_that_the_demo_names_work(demo: &Serving) {
+    let dogwatch = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dogwatch"));
+        let command = command.env("KUBECONFIG", &demo.kubeconfig).args(args);
+        let output = command.output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(text).unwrap())
+    };
+    let (code, text) = dogwatch(&["check", "n1"]);
+    let clear = text.contains("nothing found that blocks a reboot now");
+    assert!(code == Some(0) && clear, "{text}");
+    let (code, text) = dogwatch(&["check", "hosts", "--from-status"]);
+    assert_eq!(code, Some(0), "{text}");
+    let (_, text) = dogwatch(&["check", "hosts", "--bmc-timeout", "1s"]);
+    assert!(!text.contains("would not work"), "{text}");
+    let (code, text) = dogwatch(&["reboot", "n1", "--not-before", "2h"]);
+    assert!(code == Some(0) && !text.contains("no DaemonSet"), "{text}");
+    let (code, text) = dogwatch(&["abort", "n1", "--reason", "only a try"]);
+    assert_eq!(code, Some(0), "{text}");
 }

@@ -4,6 +4,11 @@
     reason = "a helper of a test fails as the test does"
 )]
 
+#[path = "docs/alerts.rs"]
+mod alerts;
+#[path = "docs/truth.rs"]
+mod truth;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -166,6 +171,7 @@ fn every_annotation_label_and_condition_is_in_the_book() {
         annotation::NEXT,
         annotation::GIVEN_BACK,
         annotation::WAITING,
+        annotation::WAITING_HOSTS,
         label::GROUP,
         label::MADE_BY,
         dogwatch_api::event::LOCK_BROKEN,
@@ -274,6 +280,50 @@ fn each_of_the_twenty_pains_is_shown_by_a_test_or_a_scenario_that_is_there() {
         assert!(!names.is_empty(), "nothing shows {}", row[1]);
         let lost: Vec<&&str> = names.iter().filter(|name| !there(name)).collect();
         assert!(lost.is_empty(), "not there: {lost:?}");
+    }
+}
+
+#[test]
+fn each_attack_of_the_threat_model_names_a_test_that_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/security.md")).unwrap();
+    let section = page.split("\n## Threat model\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| "));
+    let rows: Vec<Vec<&str>> = rows.skip(1).map(|row| row.split(" | ").collect()).collect();
+    assert!(rows.len() > 15, "{rows:?}");
+    for row in &rows {
+        let [_, attack, _, shown_by, _] = row[..] else {
+            panic!("five columns: {row:?}");
+        };
+        let mut source = String::new();
+        let mut tests = 0;
+        for name in shown_by.split('`').skip(1).step_by(2) {
+            if name.contains('/') {
+                let path = root.join(name);
+                source = std::fs::read_to_string(&path).unwrap_or_else(|_| panic!("{name}"));
+                continue;
+            }
+            tests += 1;
+            let is_there = source.contains(&format!("fn {name}("));
+            assert!(is_there, "{attack}: {name} is not in the file before it");
+        }
+        assert!(tests > 0, "no test attacks so: {attack}");
+    }
+}
+
+#[test]
+fn each_test_that_the_table_of_pairs_names_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/design/0023-pairs.md")).unwrap();
+    let names = page.split('`').skip(1).step_by(2);
+    let names: Vec<(&str, &str)> = names.filter_map(|name| name.split_once(".rs::")).collect();
+    assert!(names.len() > 40, "{names:?}");
+    for (file, test) in names {
+        let source = std::fs::read_to_string(root.join(format!("{file}.rs")));
+        let source = source.unwrap_or_else(|_| panic!("{file}.rs is not there"));
+        let is_there = source.contains(&format!("fn {test}("));
+        assert!(is_there, "{test} is not in {file}.rs");
     }
 }
 

@@ -143,6 +143,7 @@ fn the_policy_says_what_kured_was_told_and_no_setting_or_secret_slips() {
         json!({
             "nodeSelector": { "matchLabels": { "kubernetes.io/os": "linux" } },
             "maxUnavailable": 2,
+            "paused": { "reason": "kured still runs" },
             "windows": [
                 { "days": ["Mon", "Tue", "Fri"], "start": "00:00", "end": "04:00", "timeZone": "Europe/Berlin" },
                 { "days": ["Mon", "Tue", "Fri"], "start": "22:00", "end": "24:00", "timeZone": "Europe/Berlin" },
@@ -165,11 +166,46 @@ fn the_policy_says_what_kured_was_told_and_no_setting_or_secret_slips() {
         "{text}"
     );
     assert!(text.contains("--lock-ttl=30m\n#     no equal: "), "{text}");
+    let begins = "a reboot begins from 00:00 to 03:15 and from 22:00 to 23:15 only";
+    assert!(text.contains(begins), "{text}");
     assert!(!text.contains("s3cret"), "{text}");
     for arg in &FULL[..15] {
         let name = arg.split('=').next().unwrap();
         assert!(text.contains(&format!("#   {name}")), "{name}: {text}");
     }
+}
+
+#[test]
+fn what_is_printed_never_acts_beside_kured_and_says_whom_it_takes() {
+    let text = migrated(&[]);
+    let policy: Value = serde_saphyr::from_str(&text).unwrap();
+    assert_eq!(policy["spec"]["paused"]["reason"], "kured still runs");
+    assert!(text.contains("# This policy is PAUSED"), "{text}");
+    let unsaid = migrated(&["--time-zone=Nowhere/Land", "--start-time=9am"]);
+    let policy: Value = serde_saphyr::from_str(&unsaid).unwrap();
+    let reason = policy["spec"]["paused"]["reason"].as_str().unwrap();
+    assert!(
+        reason.starts_with("kured still runs; the window of kured was not taken over"),
+        "{reason}"
+    );
+    let mut everywhere = kured(&[]);
+    everywhere["spec"]["template"]["spec"]["nodeSelector"] = Value::Null;
+    let output = dogwatch(
+        None,
+        &["migrate", "kured", "-f", "-"],
+        &everywhere.to_string(),
+    );
+    let text = printed(&output);
+    assert!(
+        text.contains("the policy has no nodeSelector: it applies to every node")
+            && text.contains("the first by name"),
+        "{text}"
+    );
+    // The page's steps are those of what is printed.
+    assert!(
+        PAGE.contains("What is printed is `paused`"),
+        "docs/migrate-from-kured.md"
+    );
 }
 
 #[tokio::test]

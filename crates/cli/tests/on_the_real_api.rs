@@ -31,8 +31,17 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
+/// By the flags alone, with the images that the base names.
+const MANIFESTS: [&str; 4] = [
+    "manifests",
+    "--ignore-cluster",
+    "--image=dogwatch-coordinator:0.1.0",
+    "--controller-image=dogwatch:0.1.0",
+];
+
 async fn install(control_plane: &ControlPlane) {
-    let manifests = text(&dogwatch(control_plane, &["manifests"]));
+    let words = [&MANIFESTS[..], &["--without-policies"]].concat();
+    let manifests = text(&dogwatch(control_plane, &words));
     let kinds = ["rebootpolicies.dogwatch.dev"];
     control_plane.install(&manifests, &kinds).await.unwrap();
     let in_force = control_plane.wait_until_rights_are_in_force();
@@ -79,7 +88,6 @@ async fn the_manifests_give_the_coordinator_what_it_calls_and_nothing_beside_it(
         ("", "", "nodes/status", "patch"),
         ("shop", "", "pods", "list"),
         ("shop", "", "pods", "watch"),
-        ("shop", "", "pods", "delete"),
         ("shop", "", "pods/eviction", "create"),
         ("shop", "apps", "daemonsets", "get"),
         ("shop", "policy", "poddisruptionbudgets", "get"),
@@ -96,6 +104,7 @@ async fn the_manifests_give_the_coordinator_what_it_calls_and_nothing_beside_it(
         ("dogwatch", "coordination.k8s.io", "leases", "create"),
         ("dogwatch", "coordination.k8s.io", "leases", "patch"),
         ("default", "", "events", "create"),
+        ("default", "", "events", "get"),
     ];
     let answers = allowed(control_plane, &may).await;
     let refused: Vec<_> = may.iter().zip(&answers).filter(|(_, yes)| !**yes).collect();
@@ -105,6 +114,7 @@ async fn the_manifests_give_the_coordinator_what_it_calls_and_nothing_beside_it(
         ("", "", "nodes", "delete"),
         ("", "", "nodes", "update"),
         ("shop", "", "pods", "create"),
+        ("shop", "", "pods", "delete"),
         ("shop", "", "pods/exec", "create"),
         ("shop", "", "secrets", "get"),
         ("dogwatch", "", "secrets", "get"),
@@ -178,27 +188,46 @@ async fn kustomize_makes_the_same_of_the_base_as_the_program_prints() {
         let words = ["kustomize", &path];
         objects(&control_plane.run_kubectl(&words, "").await.unwrap())
     };
-    let printed = |words: &[&str]| objects(&text(&dogwatch(control_plane, words)));
+    let printed = |flags: &[&str]| {
+        let words = [&MANIFESTS[..], flags].concat();
+        objects(&text(&dogwatch(control_plane, &words)))
+    };
     let base = kustomize("base").await;
-    assert_eq!(base, printed(&["manifests"]));
-    for (folder, flag) in [
-        ("policies", "--with-policies"),
-        ("policies", "--with-policies=warn"),
-        ("policies-deny", "--with-policies=deny"),
+    assert_eq!(base, printed(&["--without-policies"]));
+    for (folder, flags) in [
+        ("policies", &[][..]),
+        ("policies", &["--with-policies"]),
+        ("policies", &["--with-policies=warn"]),
+        ("policies-deny", &["--with-policies=deny"]),
     ] {
         let mut both = [base.clone(), kustomize(folder).await].concat();
         sort(&mut both);
-        assert_eq!(both, printed(&["manifests", flag]), "{flag}");
+        assert_eq!(both, printed(flags), "{flags:?}");
     }
-    let mut both = [base, kustomize("remediation").await].concat();
-    sort(&mut both);
-    let controller = both
-        .iter_mut()
-        .find(|object| object["kind"] == "Deployment");
+    for (folder, part) in [
+        ("policies", "policies"),
+        ("remediation", "remediation"),
+        ("delete-pods", "delete-pods"),
+        ("power", "power"),
+        ("cluster-api", "cluster-api"),
+        ("medik8s", "medik8s"),
+        ("network-policies", "network-policies"),
+        ("lock", "lock"),
+        ("crds", "crds"),
+    ] {
+        let only = printed(&["--only", part]);
+        assert_eq!(kustomize(folder).await, only, "{part}");
+    }
+    let mut all = base;
+    all.extend(kustomize("power").await);
+    all.extend(kustomize("remediation").await);
+    all.extend(kustomize("policies").await);
+    sort(&mut all);
+    let controller = all.iter_mut().find(|object| object["kind"] == "Deployment");
     let container = &mut controller.unwrap()["spec"]["template"]["spec"]["containers"][0];
     let flags = container["args"].as_array_mut().unwrap();
-    flags.insert(1, "--components=power,remediation,healer,lock".into());
-    assert_eq!(both, printed(&["manifests", "--with-remediation"]));
+    flags.insert(1, "--components=power,remediation,healer".into());
+    assert_eq!(all, printed(&["--with-remediation"]));
 }
 
 fn objects(yaml: &str) -> Vec<Value> {
@@ -271,10 +300,8 @@ async fn a_viewer_sees_an_operator_acts_and_who_only_patches_nodes_may_not_ask_f
     let control_plane = ControlPlane::builder().controllers([]).start();
     let control_plane = control_plane.await.unwrap();
     install(&control_plane).await;
-    let manifests = text(&dogwatch(
-        &control_plane,
-        &["manifests", "--with-policies=deny"],
-    ));
+    let words = [&MANIFESTS[..], &["--with-policies=deny"]].concat();
+    let manifests = text(&dogwatch(&control_plane, &words));
     let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
     control_plane.run_kubectl(&apply, &manifests).await.unwrap();
     grant_patching(&control_plane).await;
@@ -320,4 +347,89 @@ async fn a_viewer_sees_an_operator_acts_and_who_only_patches_nodes_may_not_ask_f
         let asked = ["auth", "can-i", "get", "secrets", "-A", &account];
         control_plane.run_kubectl(&asked, "").await.unwrap_err();
     }
+}
+
+/// What may not change by itself: each object but what an API server counts in it.
+async fn everything(control_plane: &ControlPlane) -> Vec<Value> {
+    let kinds = "deployments,daemonsets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,\
+                 validatingadmissionpolicies,validatingadmissionpolicybindings,poddisruptionbudgets,namespaces,crds";
+    let ours = [
+        "--selector=app.kubernetes.io/part-of=dogwatch",
+        "--all-namespaces",
+    ];
+    let words = [&["get", kinds, "-o", "json"][..], &ours].concat();
+    let list = control_plane.run_kubectl(&words, "").await.unwrap();
+    let mut list: Value = serde_json::from_str(&list).unwrap();
+    let mut items = list["items"].as_array_mut().map(std::mem::take).unwrap();
+    for item in &mut items {
+        item["metadata"]["resourceVersion"].take();
+        item["status"].take();
+    }
+    items
+}
+
+/// As the docs have it.
+async fn apply(control_plane: &ControlPlane, flags: &[&str]) -> String {
+    let output = dogwatch(control_plane, &[&["manifests"][..], flags].concat());
+    let manifests = text(&output);
+    let apply = ["apply", "--server-side", "-f", "-"];
+    control_plane.run_kubectl(&apply, &manifests).await.unwrap();
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[tokio::test]
+async fn the_documented_command_run_again_changes_nothing_but_what_was_asked_for() {
+    let control_plane = ControlPlane::builder().controllers([]).start();
+    let control_plane = control_plane.await.unwrap();
+    let refused = dogwatch(&control_plane, &["manifests"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert_eq!(refused.stdout, [0; 0], "nothing that could be applied");
+    let images = ["--image=here/c:1", "--controller-image=here/d:1"];
+    apply(
+        &control_plane,
+        &[&images[..], &["--with-remediation", "--with-policies=deny"]].concat(),
+    )
+    .await;
+    // A flag of somebody's own, by the file that was applied.
+    let sentinel = r#"[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--sentinel=/run/x"}]"#;
+    let patch = [
+        "patch",
+        "daemonset",
+        "dogwatch-coordinator",
+        "-n",
+        "dogwatch",
+        "--type=json",
+        "-p",
+        sentinel,
+    ];
+    let by_the_same = [&patch[..], &["--field-manager=kubectl"]].concat();
+    control_plane.run_kubectl(&by_the_same, "").await.unwrap();
+    let before = everything(&control_plane).await;
+    assert!(before.len() > 50, "{}", before.len());
+
+    let told = apply(&control_plane, &[]).await;
+    assert!(
+        told.contains("keeps here/c:1") && told.contains("keeps here/d:1"),
+        "{told}"
+    );
+    assert_eq!(everything(&control_plane).await, before);
+
+    apply(&control_plane, &["--image=here/c:2"]).await;
+    let after = everything(&control_plane).await;
+    let changed: Vec<&Value> = after.iter().filter(|it| !before.contains(it)).collect();
+    let [set] = changed[..] else {
+        panic!("{changed:#?}");
+    };
+    let container = &set["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(
+        (&set["kind"], &container["image"]),
+        (&json!("DaemonSet"), &json!("here/c:2"))
+    );
+    assert_eq!(
+        container["args"],
+        json!(["--host-root=/host", "--sentinel=/run/x"])
+    );
+    let elsewhere = dogwatch(&control_plane, &["manifests", "-n", "kube-dogs"]);
+    let words = String::from_utf8(elsewhere.stderr).unwrap();
+    assert!(words.contains("--namespace dogwatch"), "{words}");
 }

@@ -32,9 +32,16 @@ fn dogwatch(kubeconfig: &Path, args: &[&str]) -> (i32, String, String) {
     (output.status.code().unwrap(), stdout, stderr)
 }
 
+const MANIFESTS: [&str; 4] = [
+    "manifests",
+    "--image=none",
+    "--controller-image=none",
+    "--without-policies",
+];
+
 async fn install(plane: &ControlPlane) {
     for (words, kinds) in [
-        (&["manifests"][..], &[][..]),
+        (&MANIFESTS[..], &[][..]),
         (&["crds", "--hosts"], &["baremetalhosts.metal3.io"]),
     ] {
         let (code, yaml, errors) = dogwatch(plane.kubeconfig(), words);
@@ -121,6 +128,7 @@ fn controller(plane: &ControlPlane) -> Controller {
     let child = Command::new(env!("CARGO_BIN_EXE_dogwatch"))
         .env_clear()
         .env("KUBECONFIG", plane.kubeconfig())
+        .env("DOGWATCH_PROBE_LISTEN", "off")
         .args(flags)
         .stderr(Stdio::null())
         .spawn();

@@ -87,8 +87,9 @@ pub async fn run(cluster: &Cluster, args: &CheckArgs) -> Result<(), Failure> {
     let mut reports = Vec::new();
     let mut missing = None;
     let remedies = look::remedies(&connected).await;
+    let admission = look::admission(&connected).await;
     for node in args.which.names(&connected).await? {
-        let view = look::view(&connected, &fleet, &remedies, &node).await;
+        let view = look::view(&connected, &fleet, &remedies, &admission, &node).await;
         match check::findings(&view, now()) {
             Some(findings) => reports.push(Report::new(Some(&node), findings)),
             None => missing = Some(connected.no_such_node(&node).await),

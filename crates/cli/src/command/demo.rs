@@ -78,6 +78,7 @@ pub async fn run(args: &DemoArgs) -> Result<(), Failure> {
         Some(address) => Some(serve::Serving::begin(&demo, address, folder.path()).await?),
         None => None,
     };
+    screen.note(&stories(args.nodes))?;
     if let Some(serving) = &serving {
         screen.note(&serving.how_to(&demo))?;
     }
@@ -104,6 +105,19 @@ pub async fn run(args: &DemoArgs) -> Result<(), Failure> {
             args.seed
         )),
     )
+}
+
+/// What is about to happen, and to whom.
+fn stories(nodes: u32) -> [String; 5] {
+    [
+        "Three stories at once, on a simulated cluster with real coordinators and a real controller:".into(),
+        format!(
+            "  cp1 and n1 to n{nodes} are nodes that want a reboot: each goes in its turn, and web and db stay available"
+        ),
+        "  h1 and h2 are bare-metal hosts without a Node: h1 is rebooted, h2 is held off for a disk swap".into(),
+        "  s1 and s2 are storage nodes: s1 fails, and is proved off before its database starts on s2".into(),
+        String::new(),
+    ]
 }
 
 async fn start(args: &DemoArgs, folder: &std::path::Path) -> Result<Demo, Failure> {

@@ -86,6 +86,7 @@ pub async fn run(cluster: &Cluster, args: &ExplainArgs) -> Result<(), Failure> {
     let view = look(&connected, node).await?;
     let planned = explain::explain(&view, now());
     let remediations = remedy::of_node(&connected, node).await;
+    let planned = planned.map(|planned| planned.beside(&remediations));
     if planned.is_none() && remediations.is_empty() {
         return Err(connected.no_such_node(node).await);
     }
@@ -113,12 +114,12 @@ fn print_node(whole: &OfNode, format: Format) -> Result<(), Failure> {
         chain: &it.chain,
         advice: &it.advice,
     });
-    let remediations = whole.remediations.iter().map(Told::of_remedy);
-    print_all(
-        whole,
-        &planned.chain(remediations).collect::<Vec<_>>(),
-        format,
-    )
+    let (under_way, others): (Vec<_>, Vec<_>) =
+        whole.remediations.iter().partition(|it| it.under_way);
+    let first = under_way.into_iter().map(Told::of_remedy);
+    let last = others.into_iter().map(Told::of_remedy);
+    let told: Vec<Told<'_>> = first.chain(planned).chain(last).collect();
+    print_all(whole, &told, format)
 }
 
 /// What each kind of explanation has.

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use dogwatch_core::power::{Host, HostName, Sharing};
+use dogwatch_core::power::{Host, HostName, OwnerRules, Seniority, Sharing};
 use dogwatch_k8s::fleet::{HostFound, HostsFound};
 
 use crate::args::Cluster;
 use crate::cluster::Connected;
 use crate::exit::{Exit, Failure};
-use crate::near::near;
 use crate::output;
 use crate::table::printable;
+use dogwatch_core::near::near;
 
 /// A host as it is typed: `NAMESPACE/NAME`, or its name alone; either with `host/` before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,16 +206,17 @@ pub fn soon(
     found.unwrap_or_default()
 }
 
-/// Of each host that names a BMC which another one names too, those others.
+/// Of each host that names a BMC which another one named first, those others.
 pub fn sharing(hosts: &[Host]) -> BTreeMap<HostName, Vec<HostName>> {
     let mut sharing = Sharing::default();
     for host in hosts {
-        sharing.put(&host.name, &host.levels);
+        let seniority = Seniority::of(host, &OwnerRules::default());
+        sharing.put(&host.name, seniority, &host.levels);
     }
-    let with = hosts
+    let before = hosts
         .iter()
-        .map(|host| (host.name.clone(), sharing.with(&host.name)));
-    with.filter(|(_, others)| !others.is_empty()).collect()
+        .map(|host| (host.name.clone(), sharing.before(&host.name)));
+    before.filter(|(_, others)| !others.is_empty()).collect()
 }
 
 #[cfg(test)]

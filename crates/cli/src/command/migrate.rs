@@ -11,7 +11,7 @@ use crate::exit::Failure;
 /// From what.
 #[derive(Debug, clap::Subcommand)]
 pub enum Migrate {
-    /// Prints the RebootPolicy that equals a kured, the coordinator's flags, and what has no equal
+    /// Prints the RebootPolicy that replaces a kured, paused; the coordinator's flags; and what has no equal
     Kured(kured::KuredArgs),
 }
 

@@ -15,6 +15,7 @@ mod nodes;
 mod pause;
 mod power;
 mod reboot;
+mod remediate;
 mod remedies;
 mod rollout_restart;
 mod schedules;
@@ -34,16 +35,18 @@ use crate::exit::Failure;
 pub enum Command {
     /// Shows every node, lock, host and remediation: who holds, who waits, and for what
     Status(status::StatusArgs),
-    /// Explains why a node, a host or a remediation stands where it stands, and what can be done
+    /// Explains why a node, host, machine, remediation or schedule is in its present state, and what you can do
     Explain(explain::ExplainArgs),
-    /// Asks for nodes to be rebooted, each in its turn
+    /// Requests a reboot of nodes, each in its turn
     Reboot(reboot::RebootArgs),
     /// Restarts whatever controls pods, and waits until the new pods are ready
     RolloutRestart(rollout_restart::RolloutRestartArgs),
     /// Switches a host on or off, reboots it, or holds it off, through its BareMetalHost
     #[command(subcommand)]
     Power(power::Power),
-    /// Says that a host is off which its BMC cannot tell, so that what ran on it may start elsewhere
+    /// Has the host of a failed node powered off, its Node deleted, and it powered on again; asks first
+    Remediate(remediate::RemediateArgs),
+    /// Confirms by hand that a host is off when its BMC does not answer, so that its workloads can start elsewhere
     ConfirmOff(confirm_off::ConfirmOffArgs),
     /// Stops a reboot: undoes it, frees its lock, and waits until that is done
     Abort(abort::AbortArgs),
@@ -51,19 +54,20 @@ pub enum Command {
     Pause(pause::PauseArgs),
     /// Ends pauses
     Resume(pause::resume::ResumeArgs),
-    /// Shows who holds a lock and whether anybody is behind it; frees one that is nobody's
+    /// Shows who holds a lock and whether that holder still exists; frees a lock whose holder does not
     Unlock(unlock::UnlockArgs),
-    /// Says what would block a reboot of a node now, before it is tried
+    /// Shows what would block a reboot of a node now, before you request it
     Check(check::CheckArgs),
     /// Shows a cluster that reboots itself node by node, here and now, without a cluster
     Demo(demo::DemoArgs),
-    /// Plays a rollout of many nodes in seconds: how long it takes, who waits longest, what it costs
+    /// Simulates a rollout of many nodes in seconds: how long it takes, who waits longest, what it costs
     Simulate(simulate::SimulateArgs),
-    /// Prints the kinds that Dogwatch adds to a cluster (CustomResourceDefinitions)
+    /// Prints Dogwatch's CustomResourceDefinitions
     Crds(crds::CrdsArgs),
-    /// Runs the controller: healer, policies' status, lock over HTTP
+    /// Runs the controller: healer, policy status, lock API, host power, remediation, schedules
     Controller(Box<controller::ControllerArgs>),
-    /// Prints the Kubernetes manifests that install the coordinator
+    /// Prints the manifests that install or update Dogwatch (CRDs, coordinator, controller, rights); keeps what
+    /// is installed
     Manifests(manifests::ManifestsArgs),
     /// Translates another program's settings into a RebootPolicy
     #[command(subcommand)]
@@ -87,12 +91,13 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         Command::Unlock(args) => unlock::run(&cluster, &args).await,
         Command::Check(args) => check::run(&cluster, &args).await,
         Command::Power(power) => power::run(&cluster, &power).await,
+        Command::Remediate(args) => remediate::run(&cluster, &args).await,
         Command::ConfirmOff(args) => confirm_off::run(&cluster, &args).await,
         Command::Demo(args) => demo::run(&args).await,
         Command::Simulate(args) => simulate::run(&args),
         Command::Crds(args) => crds::run(&args),
         Command::Controller(args) => controller::run(&cluster, *args).await,
-        Command::Manifests(args) => manifests::run(&cluster, &args),
+        Command::Manifests(args) => manifests::run(&cluster, &args).await,
         Command::Completions(args) => completions::run(&args),
     }
 }

@@ -19,9 +19,9 @@ use jiff::Timestamp;
 use crate::args::Cluster;
 use crate::cluster::{Connected, now};
 use crate::exit::{Exit, Failure};
-use crate::near::near;
 use crate::output::{self, say};
 use crate::table::printable;
+use dogwatch_core::near::near;
 
 /// The policy that `pause --all` makes for nodes that no other rules: of the same name as the group
 /// that those nodes are in, so that none changes its group by it.

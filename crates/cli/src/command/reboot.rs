@@ -84,7 +84,8 @@ pub async fn run(cluster: &Cluster, args: &RebootArgs) -> Result<(), Failure> {
         }
     }
     if let Some(node) = asked.first() {
-        connected.warn_if_not_installed(node).await;
+        let is_for_later = args.not_before.is_some_and(|at| at > now().wall);
+        connected.warn_if_unanswered(node, is_for_later).await;
     }
     if let Some(following) = &mut following
         && !asked.is_empty()

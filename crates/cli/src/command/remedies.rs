@@ -8,7 +8,7 @@ use super::hosts;
 use crate::args::Cluster;
 use crate::cluster::Connected;
 use crate::exit::{Exit, Failure};
-use crate::near::near;
+use dogwatch_core::near::near;
 
 /// What a remediation is named by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

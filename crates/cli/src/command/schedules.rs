@@ -6,7 +6,7 @@ use dogwatch_k8s::fleet::{ScheduleFound, SchedulesFound};
 use crate::args::Cluster;
 use crate::cluster::Connected;
 use crate::exit::{Exit, Failure};
-use crate::near::near;
+use dogwatch_core::near::near;
 
 /// The kind, as people write it.
 const KINDS: [&str; 5] = [

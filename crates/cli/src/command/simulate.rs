@@ -35,7 +35,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE")]
     policy: Vec<PathBuf>,
 
-    /// When it begins, for windows and pauses: 2026-03-27T18:00:00Z, or 2026-03-27T18:00[Europe/Berlin]; now if there is a policy
+    /// When it begins, for windows and pauses: 2026-03-27T18:00:00Z, or 2026-03-27T18:00[Europe/Berlin]; without it now, where --policy is given
     #[arg(long, value_name = "TIME", value_parser = given::moment)]
     start: Option<Timestamp>,
 

@@ -113,7 +113,8 @@ pub async fn run(cluster: &Cluster, args: &StatusArgs) -> Result<(), Failure> {
     }
     let status = read(&connected, &scope).await?;
     let mut out = output::stdout();
-    print(&mut out, &status, args.output.format, Paint::of_stdout())?;
+    let (format, paint) = (args.output.format, Paint::of_stdout());
+    print(&mut out, &status, scope.what, format, paint)?;
     Ok(out.flush()?)
 }
 
@@ -148,6 +149,7 @@ fn only(mut status: Status, scope: &Scope) -> Status {
     }
     if !scope.wants(What::Locks) {
         status.locks.clear();
+        status.waiting.clear();
     }
     if !scope.wants(What::Policies) {
         status.policies.clear();
@@ -172,6 +174,7 @@ fn missing(fleet: &Fleet, what: Option<What>) -> Option<String> {
 fn print(
     out: &mut impl std::io::Write,
     status: &Status,
+    what: Option<What>,
     format: Format,
     paint: Paint,
 ) -> Result<(), Failure> {
@@ -180,7 +183,7 @@ fn print(
         Format::Yaml => output::yaml(out, status),
         Format::Table | Format::Wide => {
             let tables = rows::Tables::of(status, format, now());
-            Ok(tables.write(out, paint)?)
+            Ok(tables.write(out, what, paint)?)
         }
     }
 }

@@ -2,11 +2,9 @@
 
 mod target;
 
-use std::time::Duration;
-
 use dogwatch_core::check::{self, Behind, HolderFound};
 use dogwatch_core::explain::{LeaseRow, moment};
-use dogwatch_core::lock::LeaseSeen;
+use dogwatch_core::lock::{BETWEEN_HOLDER_READS, LeaseSeen};
 use dogwatch_k8s::Kind;
 use dogwatch_k8s::lock::ReleaseOutcome;
 
@@ -16,9 +14,6 @@ use crate::exit::{Exit, Failure};
 use crate::output::say;
 use crate::person;
 use crate::table::printable;
-
-/// Between the two reads that a proof needs.
-const BETWEEN_READS: Duration = Duration::from_millis(500);
 
 /// Which lock, and on whose word.
 #[derive(Debug, clap::Args)]
@@ -118,7 +113,7 @@ async fn two_reads(
     let Some(first) = connected.fleet.holder_found(lease).await.map_err(failed)? else {
         return Ok(None);
     };
-    tokio::time::sleep(BETWEEN_READS).await;
+    tokio::time::sleep(BETWEEN_HOLDER_READS).await;
     let second = connected.fleet.holder_found(lease).await.map_err(failed)?;
     Ok(second.map(|second| (first, second)))
 }
@@ -132,7 +127,7 @@ fn forced(args: &UnlockArgs, name: &str, instead: &str) -> Result<String, Failur
             format!("Lease {name} is not freed: somebody may be behind it"),
         )
         .next(format!(
-            "{instead}; or, when it is sure that its holder is not out of service any more and never will act on it: \
+            "{instead}; or, if you are sure that its holder is in service or off for good, and will not act on this lock: \
              dogwatch unlock {name} --force --reason …"
         )));
     }

@@ -16,7 +16,7 @@ const HOSTS_ROLE: &str = include_str!("../../../../deploy/hosts/rbac.yaml");
 /// One with the kind of hosts, the policies that refuse, and namespace `metal`, whose Secrets the
 /// controller may read.
 pub async fn metal() -> ControlPlane {
-    let plane = installed(&["--with-policies=deny"]).await;
+    let plane = installed(&["--with-policies=deny", "--with-power"]).await;
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_dogwatch"))
         .args(["crds", "--hosts"])
         .output()

@@ -103,7 +103,7 @@ impl Stage {
             "--listen=127.0.0.1:0",
             "--power-confirm-interval=2s",
             "--power-settle=5s",
-            "--power-poll-interval=2s",
+            "--power-poll-interval=4s",
         ];
         Controller::with(&self.kubeconfig, &flags)
     }

@@ -1,4 +1,4 @@
-//! The rights that are shipped for the controller: enough for what the program does, and not one too
+//! The rights that are shipped for the controller and for the lock API: enough for what the program does, and not one too
 //! many. Source: specification §6. Those that only the healer needs are looked at in
 //! `crates/sim/tests/heal_on_real.rs`; those for hosts' power (`power:`), schedules (`schedule:`) and other
 //! health checks (`handshake:`) in their own tests.
@@ -13,62 +13,106 @@ use tokio::process::Command;
 
 use crate::support::{Controller, eventually, get, installed};
 
-const ACCOUNT: &str = "system:serviceaccount:dogwatch:dogwatch-controller";
+const CONTROLLER: &str = "dogwatch-controller";
+const LOCK: &str = "dogwatch-lock";
 const ROLES: &str = include_str!("../../../../deploy/base/controller-rbac.yaml");
+/// For the policy that deletes in the end.
+const DELETE_PODS: &str = include_str!("../../../../deploy/delete-pods/rbac.yaml");
+const LOCK_ROLES: &str = include_str!("../../../../deploy/lock/rbac.yaml");
 /// What stands in the cluster: a Node with pods of every kind, a policy that deletes in the end, and
 /// somebody who may lock.
 const STAGE: &str = include_str!("rights.yaml");
 
 #[tokio::test]
-async fn a_locked_node_and_a_policy_use_every_right_that_is_not_the_healers_and_no_other() {
+async fn the_lock_api_uses_every_right_that_is_shipped_for_it_and_no_other() {
     let plane = installed(&["--with-policies=deny"]).await;
     stage(&plane).await;
-    let token = plane.service_account_token("dogwatch", "dogwatch-controller", None);
-    let kubeconfig = plane.kubeconfig_for(&token.await.unwrap()).unwrap();
-    let flags = ["--lock-listen=127.0.0.1:0", "--listen=off"];
-    let mut controller = Controller::with(&kubeconfig, &flags);
-    let address = controller.field("the lock is served", "address").await;
-    let token = plane.service_account_token("default", "host", None).await;
-    let token = token.unwrap();
+    for roles in [LOCK_ROLES, DELETE_PODS] {
+        let apply = ["apply", "--server-side", "-f", "-"];
+        plane.run_kubectl(&apply, roles).await.unwrap();
+    }
+    let kubeconfig = plane.kubeconfig_of("dogwatch", LOCK).await.unwrap();
+    let flags = [
+        "--components=lock",
+        "--lock-listen=127.0.0.1:0",
+        "--listen=off",
+    ];
+    let mut lock = Controller::with(&kubeconfig, &flags);
+    let address = lock.field("the lock is served", "address").await;
+    let token = host_token(&plane).await;
     let locks = tokio::spawn({
         let (address, token) = (address.clone(), token.clone());
-        async move { call("lock", &address, &token).await }
+        async move { call("lock", &address, &token, "n1").await }
     });
     // The volume is attached until it is watched, so that its end is seen.
-    eventually(|| async {
-        let asked = asked(&plane).await;
-        let watched = asked.contains("watch volumeattachments");
-        watched.then_some(()).ok_or_else(|| format!("{asked:?}"))
-    })
-    .await;
+    until_asked(&plane, LOCK, "watch volumeattachments").await;
     kubectl(&plane, &["delete", "volumeattachment", "volume"]).await;
     let locked = locks.await.unwrap();
     assert!(locked.ends_with("\n200"), "{locked}");
     let node = get(&plane, &["node", "n1"]).await;
     assert_eq!(node["spec"]["unschedulable"], true);
-    let unlocked = call("unlock", &address, &token).await;
+    let unlocked = call("unlock", &address, &token, "n1").await;
     assert!(unlocked.ends_with("\n200"), "{unlocked}");
-    eventually(|| async {
-        let asked = asked(&plane).await;
-        let written = asked.contains("patch rebootpolicies/status");
-        written.then_some(()).ok_or_else(|| format!("{asked:?}"))
-    })
-    .await;
+    for path in ["lock", "unlock"] {
+        let answer = call(path, &address, &token, "storage-1").await;
+        assert!(answer.ends_with("\n200"), "{answer}");
+    }
+    lock.signal(Signal::TERM);
+    assert!(lock.ended().await.success());
+
+    let used = asked(&plane, LOCK).await;
+    let shipped = rights_in(&[LOCK_ROLES, DELETE_PODS], |_| true);
+    assert!(shipped.len() > 15, "{shipped:?}");
+    let unused: Vec<&String> = shipped.difference(&used).collect();
+    assert!(unused.is_empty(), "unused: {unused:?}");
+    for right in &shipped {
+        let fences = right.contains("secrets") || right.contains("delete nodes");
+        assert!(!fences, "{right}");
+    }
+}
+
+#[tokio::test]
+async fn the_controller_uses_every_right_that_is_not_looked_at_elsewhere_and_reviews_no_token() {
+    let plane = installed(&["--with-policies=deny"]).await;
+    stage(&plane).await;
+    let kubeconfig = plane.kubeconfig_of("dogwatch", CONTROLLER).await.unwrap();
+    let mut controller = Controller::with(&kubeconfig, &["--listen=off"]);
+    until_asked(&plane, CONTROLLER, "patch rebootpolicies/status").await;
     controller.signal(Signal::TERM);
     assert!(controller.ended().await.success());
 
-    let used = asked(&plane).await;
+    let used = asked(&plane, CONTROLLER).await;
     let shipped = rights_in(&[ROLES], |why| {
         !ELSEWHERE.iter().any(|it| why.starts_with(it))
     });
-    assert!(shipped.len() > 20, "{shipped:?}");
+    assert!(shipped.len() > 5, "{shipped:?}");
     let unused: Vec<&String> = shipped.difference(&used).collect();
     assert!(unused.is_empty(), "unused: {unused:?}");
+    let reviews = rights_in(&[ROLES], |_| true)
+        .into_iter()
+        .filter(|right| right.contains("reviews"));
+    assert_eq!(reviews.collect::<Vec<_>>(), [""; 0]);
 }
 
-async fn call(path: &str, address: &str, token: &str) -> String {
+async fn host_token(plane: &ControlPlane) -> String {
+    let create = ["create", "token", "host", "--audience", "dogwatch"];
+    let token = plane.run_kubectl(&create, "").await.unwrap();
+    token.trim().to_owned()
+}
+
+async fn until_asked(plane: &ControlPlane, account: &str, right: &str) {
+    eventually(|| async {
+        let asked = asked(plane, account).await;
+        let is_asked = asked.contains(right);
+        is_asked.then_some(()).ok_or_else(|| format!("{asked:?}"))
+    })
+    .await;
+}
+
+async fn call(path: &str, address: &str, token: &str, host: &str) -> String {
     let url = format!("http://{address}/api/v1/{path}");
     let bearer = format!("authorization: Bearer {token}");
+    let form = format!("hostname={host}");
     let words = [
         "-sS",
         "-w",
@@ -76,7 +120,7 @@ async fn call(path: &str, address: &str, token: &str) -> String {
         "-H",
         &bearer,
         "-d",
-        "hostname=n1",
+        &form,
         &url,
     ];
     let output: Output = Command::new("curl").args(words).output().await.unwrap();
@@ -128,10 +172,11 @@ async fn stage(plane: &ControlPlane) {
     .await;
 }
 
-/// What the controller has asked so far; nothing was refused.
-async fn asked(plane: &ControlPlane) -> BTreeSet<String> {
+/// What this account has asked so far; nothing was refused.
+async fn asked(plane: &ControlPlane, account: &str) -> BTreeSet<String> {
+    let account = format!("system:serviceaccount:dogwatch:{account}");
     let mut entries = plane.audit().await.unwrap();
-    entries.retain(|entry| entry.user == ACCOUNT);
+    entries.retain(|entry| entry.user == account);
     let refused: Vec<&AuditEntry> = entries.iter().filter(|entry| entry.code == 403).collect();
     assert!(
         refused.is_empty(),

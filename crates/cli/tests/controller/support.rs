@@ -22,6 +22,8 @@ pub async fn plane() -> ControlPlane {
     installed(&[]).await
 }
 
+const WITHOUT: &[&str] = &["--without-policies"];
+
 /// The same, with what `dogwatch manifests` prints when it is asked so.
 pub async fn installed(flags: &[&str]) -> ControlPlane {
     let mut builder = ControlPlane::builder().controllers([]);
@@ -30,8 +32,9 @@ pub async fn installed(flags: &[&str]) -> ControlPlane {
     }
     let plane = builder.start().await.unwrap();
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_dogwatch"))
-        .arg("manifests")
-        .args(flags)
+        .args(["manifests", "--ignore-cluster"])
+        .args(["--image=none", "--controller-image=none"])
+        .args(if flags.is_empty() { WITHOUT } else { flags })
         .output()
         .unwrap();
     let manifests = String::from_utf8(output.stdout).unwrap();
@@ -65,6 +68,8 @@ impl Controller {
         let mut child = Command::new(env!("CARGO_BIN_EXE_dogwatch"))
             .env_clear()
             .env("KUBECONFIG", kubeconfig)
+            // Many run on this host at once.
+            .env("DOGWATCH_PROBE_LISTEN", "off")
             .args(["controller", "--log-format=json"])
             .args(flags)
             .stderr(Stdio::piped())

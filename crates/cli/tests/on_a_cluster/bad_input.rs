@@ -73,14 +73,44 @@ fn a_cluster_without_dogwatch_says_what_to_run() {
     let (code, text, errors) = ended(stage.dogwatch(&["reboot", "n1"]));
     assert_eq!((code, text.as_str()), (0, "node/n1 is asked to reboot\n"));
     assert!(
-        errors.contains("no DaemonSet dogwatch-coordinator is in namespace dogwatch")
-            && errors.contains("dogwatch manifests | kubectl apply"),
+        errors.contains("nothing on node n1 has accepted the request within 5s")
+            && errors.contains("no DaemonSet dogwatch-coordinator is in namespace dogwatch")
+            && errors.contains("→ dogwatch check n1"),
         "{errors}"
+    );
+    let later = ["reboot", "n1", "--replace", "--not-before", "2h"];
+    let (_, _, errors_later) = ended(stage.dogwatch(&later));
+    assert!(
+        errors_later.contains("no coordinator ever wrote on a Node"),
+        "{errors_later}"
     );
     let (code, text, _) = ended(stage.dogwatch(&["check", "n1"]));
     assert_eq!(code, 6);
     assert!(
-        text.contains("dogwatch manifests | kubectl apply"),
+        text.contains("→ install the coordinators as docs/install.md says"),
         "{text}"
     );
+    for hint in [errors, text] {
+        assert!(
+            !hint.contains("kubectl apply"),
+            "a command that may harm: {hint}"
+        );
+    }
+}
+
+#[test]
+fn manifests_that_would_replace_what_runs_are_not_printed() {
+    let stage = Stage::new();
+    let (code, text, errors) = ended(stage.dogwatch(&["manifests"]));
+    assert_eq!((code, text.as_str()), (2, ""));
+    assert!(errors.contains("name it: --image "), "{errors}");
+    let images = ["--image=here/c:1", "--controller-image=here/d:1"];
+    let words = [&["manifests"][..], &images].concat();
+    let (code, text, errors) = ended(stage.dogwatch(&words));
+    assert_eq!(code, 0, "{errors}");
+    assert!(text.contains("image: here/c:1"), "{text}");
+    let away = Stage::away();
+    let (code, text, errors) = ended(away.dogwatch(&words));
+    assert_eq!((code, text.as_str()), (4, ""), "{errors}");
+    assert!(errors.contains("--ignore-cluster"), "{errors}");
 }

@@ -175,6 +175,7 @@ fn each_trouble_has_its_class_and_its_next_step_and_ends_with_6() {
     ];
     for (name, address, credentials, reason, says) in rows {
         with_bmc(&stage, name, address, credentials);
+        never_checked(&stage, name);
         fails(&stage, name, reason, says);
     }
     let (code, text, errors) = ended(stage.dogwatch(&["check", "hosts", "-n", "metal"]));
@@ -186,18 +187,43 @@ fn each_trouble_has_its_class_and_its_next_step_and_ends_with_6() {
     );
 }
 
+/// No controller has found anything about its power control.
+fn never_checked(stage: &Stage, name: &str) {
+    let never = json!({ "status": { "conditions": null } });
+    stage.merge(&format!("{}/status", path("metal", name)), &never);
+}
+
 #[test]
-fn two_hosts_with_one_bmc_are_named_and_it_is_not_asked() {
+fn a_bmc_that_only_the_controller_reaches_is_not_called_broken() {
+    let stage = with_hosts();
+    secret(&stage, "bmc", &right());
+    let closed = ClosedPort::new().unwrap();
+    let nobody = format!("redfish+http://127.0.0.1:{}", closed.number().unwrap());
+    with_bmc(&stage, "h1", &nobody, "bmc");
+    let (code, text, errors) = ended(stage.dogwatch(&["check", "hosts"]));
+    assert_eq!(code, 1, "{text}{errors}");
+    assert!(
+        text.contains("unknown") && text.contains("the power controller reaches it"),
+        "{text}"
+    );
+    assert!(
+        text.contains("→ to use the controller's result: dogwatch check hosts --from-status"),
+        "{text}"
+    );
+    assert!(!errors.contains("would not work"), "{errors}");
+    shown(stage.dogwatch(&["check", "hosts", "--from-status"]));
+}
+
+#[test]
+fn of_two_hosts_with_one_bmc_the_newer_is_named_and_not_asked() {
     let (stage, served) = (with_hosts(), served());
     secret(&stage, "bmc", &right());
     with_bmc(&stage, "h1", &served.address, "bmc");
     with_bmc(&stage, "h2", &served.address, "bmc");
-    let (code, text, _) = ended(stage.dogwatch(&["check", "hosts", "metal/h1"]));
+    let (code, text, _) = ended(stage.dogwatch(&["check", "hosts", "metal/h1", "metal/h2"]));
     assert_eq!(code, 6, "{text}");
-    assert!(
-        text.contains("SharedBMC: its BMC is also that of metal/h2"),
-        "{text}"
-    );
+    assert_eq!(text.matches("SharedBMC").count(), 1, "{text}");
+    assert!(text.contains("which had it first and keeps it"), "{text}");
 }
 
 #[test]
@@ -234,8 +260,7 @@ fn the_controllers_word_is_taken_where_that_is_asked_for() {
         text.contains("TLSFailed") && text.contains("ca.crt"),
         "{text}"
     );
-    let never = json!({ "status": { "conditions": null } });
-    stage.merge(&format!("{}/status", path("metal", "h1")), &never);
+    never_checked(&stage, "h1");
     let (code, text, _) = ended(stage.dogwatch(&["check", "hosts", "--from-status"]));
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("NotCheckedYet"), "{text}");

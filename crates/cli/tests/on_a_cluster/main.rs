@@ -49,7 +49,7 @@ fn status_shows_who_holds_who_waits_and_why() {
         rows[1].ends_with("Draining: 3 pods gone, 1 to go"),
         "{text}"
     );
-    assert!(rows[2].contains("waits, 1."), "{text}");
+    assert!(rows[2].contains("1st in the queue"), "{text}");
     assert!(rows[5].starts_with("LEASE"), "{text}");
     assert!(rows[6].contains("node/n1"), "{text}");
     assert!(

@@ -148,3 +148,21 @@ fn ctrl_c_leaves_the_request_and_says_so() {
     );
     assert!(request(&stage, "n3").is_string());
 }
+
+#[test]
+fn a_coordinator_without_a_daemonset_answers_and_nobody_says_that_nothing_happens() {
+    let stage = Stage::new();
+    stage.node("n1", None, 0);
+    let mut child = stage
+        .dogwatch(&["reboot", "n1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "node/n1 is asked to reboot");
+    begin(&stage, "n1");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}

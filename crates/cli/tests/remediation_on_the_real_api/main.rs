@@ -273,3 +273,58 @@ async fn whoever_may_view_sees_remediations_of_machines_and_by_request() {
         "{text}"
     );
 }
+
+/// Nothing is asked of it, and its host is on.
+async fn quiet(plane: &ControlPlane, name: &str) {
+    fenced(plane, name).await;
+    annotate(plane, name, &format!("{KEY}-")).await.unwrap();
+    let record = "dogwatch.dev/remediation-";
+    annotate(plane, name, record).await.unwrap();
+    let need = r#"{"metadata":{"annotations":{"host.metal3.io/external-remediation":null}}}"#;
+    let machine = ["machines.machine.openshift.io", name, "-n", "machines"];
+    let patch = ["--type=merge", "-p", need];
+    run(plane, &[&["patch"], &machine[..], &patch].concat()).await;
+    power(plane, name, "On").await;
+}
+
+async fn mark(plane: &ControlPlane, name: &str) -> Value {
+    let machine = ["machines.machine.openshift.io", name, "-n", "machines"];
+    let get = [&["get"], &machine[..], &["-o", "json"]].concat();
+    let machine: Value = serde_json::from_str(&run(plane, &get).await).unwrap();
+    machine["metadata"]["annotations"]["host.metal3.io/external-remediation"].clone()
+}
+
+#[tokio::test]
+async fn a_machine_is_marked_after_a_question_by_whoever_has_the_right_to() {
+    let plane = installed().await;
+    quiet(plane, "asked").await;
+    let uma = somebody(plane, "uma", &["dogwatch-viewer"]).await;
+    let (code, _, errors) = dogwatch(&uma, &["remediate", "asked"]);
+    assert_eq!(code, 2, "nobody can be asked: {errors}");
+    for says in [
+        "host machines/asked will be powered off without a shutdown",
+        "Cut the power of host machines/asked, and delete Node asked?",
+    ] {
+        assert!(errors.contains(says), "{says}: {errors}");
+    }
+    let yes = ["remediate", "asked", "--yes"];
+    let (code, _, errors) = dogwatch(&uma, &yes);
+    assert_eq!(code, 5, "{errors}");
+    assert_eq!(mark(plane, "asked").await, Value::Null);
+    let right = [
+        "create",
+        "clusterrolebinding",
+        "uma-may",
+        "--clusterrole=dogwatch-remediate",
+    ];
+    let account = ["--serviceaccount=default:uma"];
+    run(plane, &[&right[..], &account].concat()).await;
+    plane.wait_until_rights_are_in_force().await.unwrap();
+    let (code, text, errors) = dogwatch(&uma, &yes);
+    assert_eq!(code, 0, "{errors}");
+    assert!(text.contains("machine/machines/asked is marked"), "{text}");
+    assert_eq!(mark(plane, "asked").await, "");
+    let (code, text, errors) = dogwatch(&uma, &yes);
+    assert_eq!(code, 0, "{errors}");
+    assert!(text.contains("is being remediated already"), "{text}");
+}

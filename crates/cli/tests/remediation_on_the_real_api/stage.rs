@@ -14,6 +14,7 @@ pub fn command(kubeconfig: &Path, args: &[&str]) -> Command {
     command
         .env_clear()
         .env("KUBECONFIG", kubeconfig)
+        .env("DOGWATCH_PROBE_LISTEN", "off")
         .args(args)
         .stdin(Stdio::null());
     command
@@ -51,9 +52,16 @@ pub async fn installed() -> &'static ControlPlane {
     plane
 }
 
+const MANIFESTS: [&str; 4] = [
+    "manifests",
+    "--image=none",
+    "--controller-image=none",
+    "--without-policies",
+];
+
 async fn install(plane: &ControlPlane) {
     let mut manifests = vec![fixtures::openshift_machines().to_string()];
-    for words in [&["manifests"][..], &["crds"], &["crds", "--hosts"]] {
+    for words in [&MANIFESTS[..], &["crds"], &["crds", "--hosts"]] {
         let (code, yaml, errors) = dogwatch(plane.kubeconfig(), words);
         assert_eq!(code, 0, "{errors}");
         manifests.push(yaml);

@@ -127,7 +127,10 @@ async fn ask_all(connected: &Connected, hosts: &[Host], args: &HostsArgs) -> Vec
 
 fn shared(host: &Host, others: &[HostName]) -> Checked {
     let others: Vec<String> = others.iter().map(ToString::to_string).collect();
-    let message = format!("its BMC is also that of {}", others.join(", "));
+    let message = format!(
+        "its BMC is that of {}, which had it first and keeps it",
+        others.join(", ")
+    );
     Checked::no(host, None, reason::SHARED_BMC, message)
 }
 

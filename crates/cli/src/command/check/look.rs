@@ -15,6 +15,7 @@ pub async fn view(
     connected: &Connected,
     fleet: &Fleet,
     remedies: &Remedies,
+    admission: &Admission,
     node: &NodeName,
 ) -> CheckView {
     let hand = &connected.fleet;
@@ -32,6 +33,7 @@ pub async fn view(
         terminating: hand.terminating().await.map_err(said),
         gates: gates(connected, fleet, node).await,
         coordinator: hand.coordinator(node).await.map_err(said),
+        admission: admission.clone(),
         forced: match remedies {
             Ok(None) => None,
             Ok(Some(view)) => foreseen(view, node, now()).map(Ok),
@@ -49,6 +51,14 @@ pub async fn remedies(connected: &Connected) -> Remedies {
         RemediesFound::There(view) if !view.world.hosts.is_empty() => Ok(Some(view)),
         RemediesFound::There(_) | RemediesFound::NoKind => Ok(None),
     }
+}
+
+/// What keeps the admission policies from being in force, for all nodes.
+pub type Admission = Result<Vec<String>, String>;
+
+/// Reads it.
+pub async fn admission(connected: &Connected) -> Admission {
+    connected.fleet.admission_gaps().await.map_err(said)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]

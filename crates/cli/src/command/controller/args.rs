@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use clap::builder::NonEmptyStringValueParser;
 use dogwatch_controller::lock::http;
 use dogwatch_controller::run::Component;
 use dogwatch_coordinator::args::PrometheusArgs;
@@ -24,7 +25,7 @@ pub struct ControllerArgs {
         long,
         env = "DOGWATCH_COMPONENTS",
         value_name = "NAMES",
-        default_value = "power,healer,lock",
+        default_value = "power,healer",
         value_delimiter = ',',
         value_parser = part
     )]
@@ -74,9 +75,32 @@ pub struct ControllerArgs {
     #[arg(long, env = "DOGWATCH_LOCK_CLIENT_CA", value_name = "PATH")]
     pub lock_client_ca: Option<PathBuf>,
 
+    /// For whom a token must have been made, one of these: kubectl create token NAME --audience dogwatch;
+    /// separated by commas
+    #[arg(
+        long,
+        env = "DOGWATCH_LOCK_AUDIENCE",
+        value_name = "NAMES",
+        default_value = http::AUDIENCE,
+        value_delimiter = ',',
+        value_parser = NonEmptyStringValueParser::new()
+    )]
+    pub lock_audience: Vec<String>,
+
     /// Where FleetLock is served, to clients that nobody checks; nowhere unless it is given
     #[arg(long, env = "DOGWATCH_FLEETLOCK_LISTEN", value_name = "IP:PORT")]
     pub fleetlock_listen: Option<SocketAddr>,
+
+    /// Whose lock FleetLock clients may ask for, separated by commas; needed with --fleetlock-listen. "*" is
+    /// any group that is not one of Nodes: "default", "control-plane" and those of policies only by name
+    #[arg(
+        long,
+        env = "DOGWATCH_FLEETLOCK_GROUPS",
+        value_name = "GROUPS",
+        value_delimiter = ',',
+        value_parser = fleetlock_group
+    )]
+    pub fleetlock_groups: Vec<String>,
 
     /// Cordons and drains the node of a FleetLock client
     #[arg(long, env = "DOGWATCH_FLEETLOCK_DRAIN")]
@@ -99,9 +123,19 @@ pub struct ControllerArgs {
         long,
         env = "DOGWATCH_LISTEN",
         value_name = "HOST:PORT",
-        default_value = ":9421"
+        default_value = ":9422"
     )]
     pub listen: Listen,
+
+    /// Where /healthz and /readyz are served to the kubelet, beside --listen, so that nobody who reaches the
+    /// metrics can keep it from its answer; port 0 is any, "off" is nowhere
+    #[arg(
+        long,
+        env = "DOGWATCH_PROBE_LISTEN",
+        value_name = "HOST:PORT",
+        default_value = ":9421"
+    )]
+    pub probe_listen: Listen,
 
     /// How the log is written
     #[arg(
@@ -167,6 +201,14 @@ fn part(text: &str) -> Result<Part, String> {
         "web" => Err(format!("{text} is not built yet: {PARTS}")),
         _ => Err(PARTS.to_owned()),
     }
+}
+
+fn fleetlock_group(text: &str) -> Result<String, String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+    if text == "*" || (!text.is_empty() && text.chars().all(allowed)) {
+        return Ok(text.to_owned());
+    }
+    Err("a group has letters, digits, '.' and '-'; or * for any".to_owned())
 }
 
 fn positive(text: &str) -> Result<Duration, String> {
@@ -243,8 +285,8 @@ mod tests {
     fn components_are_chosen_by_name() {
         assert_eq!(
             parsed(&[]).unwrap().components,
-            [Part::Power, Part::Healer, Part::Lock],
-            "what deletes Nodes is asked for"
+            [Part::Power, Part::Healer],
+            "what deletes Nodes, and what strangers reach, is asked for"
         );
         assert_eq!(
             parsed(&["--components=lock"]).unwrap().components,
@@ -259,8 +301,12 @@ mod tests {
             ("--drain-timeout", "0s"),
             ("--lock-listen", "8080"),
             ("--lock-auth", "everybody"),
+            ("--lock-audience", ""),
             ("--fleetlock-listen", "localhost"),
-            ("--listen", "9421"),
+            ("--fleetlock-groups", "a b"),
+            ("--fleetlock-groups", ""),
+            ("--listen", "9422"),
+            ("--probe-listen", "9421"),
             ("--bmc-max-concurrent", "0"),
             ("--bmc-timeout", "500ms"),
             ("--bmc-timeout", "2m"),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use dogwatch_controller::lock::http::{self, TlsFiles};
 use dogwatch_controller::run::{Component, RunError, Setup};
+use dogwatch_core::fleetlock::FleetlockGroups;
 use dogwatch_core::name::GroupName;
 use dogwatch_core::reboot::Config;
 use dogwatch_process::clock::Clock;
@@ -59,9 +60,14 @@ async fn prepare(cluster: &Cluster, args: ControllerArgs) -> Result<Setup, Failu
     })?;
     let lock = lock(&args)?;
     needs_power(&args.components)?;
-    let connection = dogwatch_k8s::connect_to(cluster.context.as_deref())
-        .await
-        .map_err(|error| Failure::connect(&error))?;
+    let power = args.power.settings()?;
+    let context = cluster.context.as_deref();
+    let connected = || async {
+        let connection = dogwatch_k8s::connect_to(context).await;
+        connection.map_err(|error| Failure::connect(&error))
+    };
+    let connection = connected().await?;
+    let lock_connection = connected().await?;
     let process = std::fs::read_to_string(RANDOM_UUID).map_err(|error| {
         Failure::new(Exit::Failed, format!("cannot read {RANDOM_UUID}: {error}"))
     })?;
@@ -73,6 +79,7 @@ async fn prepare(cluster: &Cluster, args: ControllerArgs) -> Result<Setup, Failu
     };
     Ok(Setup {
         client: connection.client,
+        lock_client: lock_connection.client,
         namespace: cluster.namespace.clone(),
         clock: Clock::system(),
         remediation: args.remediation.config(flags.clone()),
@@ -80,8 +87,9 @@ async fn prepare(cluster: &Cluster, args: ControllerArgs) -> Result<Setup, Failu
         process: process.trim().to_owned(),
         components: args.components.into_iter().map(Component::from).collect(),
         listen: args.listen,
+        probe_listen: args.probe_listen,
         lock,
-        power: args.power.settings(),
+        power,
         gatekeeper,
     })
 }
@@ -106,14 +114,28 @@ fn lock(args: &ControllerArgs) -> Result<http::Config, Failure> {
     );
     let config = http::Config {
         tls: tls.map_err(usage)?,
+        audiences: args.lock_audience.clone(),
         fleetlock: args.fleetlock_listen,
+        fleetlock_groups: FleetlockGroups::new(args.fleetlock_groups.clone()),
         fleetlock_drain: args.fleetlock_drain,
         ..http::Config::new(args.lock_listen, args.lock_auth.into())
     };
     if args.components.contains(&args::Part::Lock) {
         config.check().map_err(usage)?;
+    } else if let Some(flag) = unserved(args) {
+        let text = format!(
+            "{flag}: the lock is not served by these components; run it by itself (dogwatch manifests --with-lock), or name lock in --components"
+        );
+        return Err(Failure::new(Exit::Usage, text));
     }
     Ok(config)
+}
+
+/// A flag of the lock that was given where nobody serves it: hosts would wait for an answer in vain.
+fn unserved(args: &ControllerArgs) -> Option<&'static str> {
+    let tls = args.lock_tls_cert.is_some().then_some("--lock-tls-cert");
+    let fleetlock = args.fleetlock_listen.is_some();
+    tls.or(fleetlock.then_some("--fleetlock-listen"))
 }
 
 fn failure(error: &RunError) -> Failure {

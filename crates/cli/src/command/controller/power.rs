@@ -7,7 +7,12 @@ use std::time::Duration;
 use dogwatch_controller::power::{PowerBoard, Settings, drivers};
 use dogwatch_core::duration;
 use dogwatch_core::name::GroupName;
-use dogwatch_core::power::Config;
+use dogwatch_core::power::{Config, OwnerRules};
+
+use crate::exit::{Exit, Failure};
+
+/// `dogwatch_core::power::METAL3_NAMESPACES`, as a flag has it.
+const METAL3: &str = "baremetal-operator-system,capm3-system,openshift-machine-api";
 
 /// The longest time for one call: a BMC that needs longer is as good as hung.
 const LONGEST_CALL: Duration = Duration::from_mins(1);
@@ -52,6 +57,10 @@ pub struct PowerArgs {
     #[arg(long, env = "DOGWATCH_HOST_NAMESPACES", value_name = "NAMES", value_delimiter = ',', value_parser = namespace)]
     pub host_namespaces: Vec<String>,
 
+    /// Where a live baremetal-operator is believed to own hosts; separated by commas
+    #[arg(long, env = "DOGWATCH_METAL3_NAMESPACES", value_name = "NAMES", default_value = METAL3, value_delimiter = ',', value_parser = namespace)]
+    pub metal3_namespaces: Vec<String>,
+
     /// The program that speaks IPMI; a name is looked for in PATH
     #[arg(
         long,
@@ -73,21 +82,27 @@ pub struct PowerArgs {
 
 impl PowerArgs {
     /// What the component is started with.
-    pub fn settings(self) -> Settings {
-        Settings {
-            config: Config {
-                poll: self.power_poll_interval,
-                check: self.power_check_interval,
-                confirm: self.power_confirm_interval,
-                settle: self.power_settle,
-                soft: self.soft_power_off_timeout,
-                call: self.bmc_timeout,
-            },
+    pub fn settings(self) -> Result<Settings, Failure> {
+        let config = Config {
+            poll: self.power_poll_interval,
+            check: self.power_check_interval,
+            confirm: self.power_confirm_interval,
+            settle: self.power_settle,
+            soft: self.soft_power_off_timeout,
+            call: self.bmc_timeout,
+        };
+        let contradict = config.check();
+        contradict.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+        Ok(Settings {
+            config,
             max_concurrent: self.bmc_max_concurrent,
-            host_namespaces: self.host_namespaces.into_iter().collect(),
+            owners: OwnerRules {
+                host_namespaces: self.host_namespaces.into_iter().collect(),
+                metal3_namespaces: self.metal3_namespaces.into_iter().collect(),
+            },
             connect: drivers(self.ipmitool, self.fence_agents),
             board: PowerBoard::default(),
-        }
+        })
     }
 }
 
@@ -114,5 +129,58 @@ fn namespace(text: &str) -> Result<String, String> {
     match GroupName::new(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(error.why.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use dogwatch_core::power::METAL3_NAMESPACES;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Flags {
+        #[command(flatten)]
+        power: PowerArgs,
+    }
+
+    fn settings(flags: &[&str]) -> Result<Settings, Failure> {
+        let flags = [&["dogwatch"], flags].concat();
+        Flags::try_parse_from(flags)
+            .expect("flags")
+            .power
+            .settings()
+    }
+
+    #[test]
+    fn flags_that_contradict_each_other_are_refused_at_the_start_with_what_to_do() {
+        for (poll, confirm, is_taken) in [
+            ("1s", "1s", false),
+            ("9s", "5s", false),
+            ("10s", "5s", true),
+        ] {
+            let flags = [
+                format!("--power-poll-interval={poll}"),
+                format!("--power-confirm-interval={confirm}"),
+            ];
+            let settings = settings(&flags.each_ref().map(String::as_str));
+            assert_eq!(settings.is_ok(), is_taken, "{poll} {confirm}");
+            if let Err(failure) = settings {
+                let said = format!("{failure:?}");
+                assert!(
+                    said.contains("--power-poll-interval must be at least twice"),
+                    "{said}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn metal3s_leader_is_believed_where_it_is_shipped_to_run_unless_a_flag_says_otherwise() {
+        let believed = |flags: &[&str]| settings(flags).expect("settings").owners.metal3_namespaces;
+        assert_eq!(believed(&[]), METAL3_NAMESPACES.map(str::to_owned).into());
+        let named = believed(&["--metal3-namespaces=metal3,site"]);
+        assert_eq!(named, ["metal3".to_owned(), "site".to_owned()].into());
     }
 }

@@ -14,7 +14,7 @@ use crate::table::{Cell, Table, printable};
 const ROWS: usize = 16;
 /// How wide the bar of the progress is.
 const BAR: usize = 30;
-/// Long lines are cut instead of wrapped, so that the table's height is known.
+/// Long lines of the table are cut instead of wrapped, so that its height is known.
 const NO_WRAP: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
 
@@ -52,14 +52,12 @@ impl Screen {
             return Ok(());
         }
         let mut out = output::stdout();
-        if self.terminal {
-            write!(out, "{NO_WRAP}")?;
-        }
         self.erase(&mut out)?;
         for line in told {
             writeln!(out, "{}", self.line(line))?;
         }
         if self.terminal {
+            write!(out, "{NO_WRAP}")?;
             self.draw(&mut out, demo)?;
             write!(out, "{WRAP}")?;
         }

@@ -18,6 +18,14 @@ pub fn goes_on() -> [String; 2] {
     ]
 }
 
+/// What works on a cluster and not here.
+const LIMITS: [&str; 4] = [
+    "this API is simulated, and simpler than a cluster's:",
+    "  it validates nothing: use kubectl apply --validate=false; dogwatch simulate --policy FILE checks a policy",
+    "  nothing writes the status of policies; there are no access rights, and tokens are not reviewed",
+    "  its BMCs are reached from inside the demo only: use dogwatch check hosts --from-status",
+];
+
 /// The API, served until this is dropped.
 pub struct Serving {
     kubeconfig: PathBuf,
@@ -66,6 +74,7 @@ impl Serving {
             demo.sentinels()
                 .map(|(node, path)| format!("  {node}  {}", path.display())),
         );
+        lines.extend(LIMITS.map(str::to_owned));
         lines.push(String::new());
         lines
     }

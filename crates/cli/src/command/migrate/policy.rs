@@ -19,16 +19,25 @@ pub fn policy(name: &str, plan: &Plan) -> RebootPolicy {
     let spec = RebootPolicySpec {
         node_selector: (!plan.nodes.match_labels.is_empty()).then(|| plan.nodes.clone()),
         max_unavailable: Some(MaxUnavailable::Count(i64::from(plan.max_unavailable))),
-        paused: plan.paused.as_ref().map(|reason| api::Paused {
-            reason: Some(reason.chars().take(LONGEST_REASON).collect()),
-            until: None,
-        }),
+        paused: Some(paused(plan)),
         windows: (!windows.is_empty()).then_some(windows),
         drain: drain(plan),
         gates: (!gates.is_empty()).then_some(gates),
         ..RebootPolicySpec::default()
     };
     RebootPolicy::new(name, spec)
+}
+
+/// Always: kured and Dogwatch do not see each other's lock, so that both must not act.
+fn paused(plan: &Plan) -> api::Paused {
+    let reason = match &plan.paused {
+        Some(why) => format!("kured still runs; {why}"),
+        None => "kured still runs".to_owned(),
+    };
+    api::Paused {
+        reason: Some(reason.chars().take(LONGEST_REASON).collect()),
+        until: None,
+    }
 }
 
 fn drain(plan: &Plan) -> Option<Drain> {
@@ -39,6 +48,7 @@ fn drain(plan: &Plan) -> Option<Drain> {
             OnTimeout::Delete => api::OnTimeout::Delete,
             OnTimeout::Force => api::OnTimeout::Force,
         }),
+        volume_detach_timeout: None,
         exclude: plan.exclude.clone(),
     };
     (drain != Drain::default()).then_some(drain)

@@ -50,10 +50,15 @@ pub fn commented(
             printable(&row.becomes)
         )?;
     }
+    writeln!(
+        out,
+        "#\n# This policy is PAUSED, so that kured and Dogwatch never both act. Remove `paused` when kured is\n\
+         # gone: docs/migrate-from-kured.md has the steps."
+    )?;
     if plan.paused.is_some() {
         writeln!(
             out,
-            "#\n# It begins PAUSED: read why, put it right, then take `paused` out."
+            "# Its reason also names what was not taken over from kured: correct that first."
         )?;
     }
     output::yaml(out, &object(policy))

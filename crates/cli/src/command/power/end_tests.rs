@@ -21,6 +21,7 @@ fn host(version: u64, state: State) -> Host {
         online: true,
         externally_provisioned: None,
         disable_power_off: false,
+        created: None,
         consumer: None,
         levels: Vec::new(),
         status: HostStatus {

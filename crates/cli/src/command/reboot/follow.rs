@@ -217,7 +217,9 @@ fn tell(name: &NodeName, row: Option<&NodeRow>, told: &mut Told) -> Result<(), F
     };
     let message = row.message.as_deref().unwrap_or_default();
     told.why = Some(format!("{reason}: {message}"));
-    let place = row.place.map(|place| format!(", {place}. in the queue"));
+    let place = row
+        .place
+        .map(|place| format!(", {} in the queue", explain::ordinal(place)));
     let text = format!(
         "{}: {reason}{}",
         row.phase.unwrap_or("requested"),

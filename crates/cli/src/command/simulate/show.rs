@@ -54,7 +54,7 @@ pub(super) fn table(
     }
     writeln!(
         out,
-        "served before an earlier one by {} at most",
+        "largest overtaking       {} (a node went before one that had waited longer)",
         time(outcome.worst_inversion)
     )?;
     writeln!(

@@ -8,7 +8,7 @@ mod schedules;
 use std::io::{self, Write};
 
 use dogwatch_core::Now;
-use dogwatch_core::explain::{LockRow, NodeRow, Status, age, moment};
+use dogwatch_core::explain::{LockRow, NodeRow, Status, WaitingRow, age, moment, ordinal};
 
 pub use hosts::{host_identity, hosts};
 use policies::policies;
@@ -16,6 +16,7 @@ pub use policies::policy_identity;
 pub use remedies::{remedies, remedy_identity};
 pub use schedules::{schedule_identity, schedules};
 
+use super::What;
 use crate::output::Format;
 use crate::paint::{Colour, Paint};
 use crate::table::{Cell, Table};
@@ -38,6 +39,7 @@ pub struct Tables {
     /// The nodes.
     pub nodes: Table,
     locks: Table,
+    waiting: Table,
     /// The policies.
     pub policies: Table,
     /// The hosts.
@@ -55,6 +57,7 @@ impl Tables {
         Self {
             nodes: nodes(&status.nodes, wide, now),
             locks: locks(&status.locks, now),
+            waiting: waiting(&status.waiting, now),
             policies: policies(&status.policies, wide, now),
             hosts: hosts(&status.hosts, wide, now),
             schedules: schedules(&status.schedules, wide, now),
@@ -63,11 +66,20 @@ impl Tables {
     }
 
     /// The nodes; below them remediations, locks, policies, hosts and schedules, if there are any. With none
-    /// of all, the head of the nodes' table.
-    pub fn write(&self, out: &mut impl Write, paint: Paint) -> io::Result<()> {
+    /// of all, the head of the table of `what`, else of the nodes.
+    pub fn write(&self, out: &mut impl Write, what: Option<What>, paint: Paint) -> io::Result<()> {
+        let head = match what {
+            None | Some(What::Nodes) => &self.nodes,
+            Some(What::Locks) => &self.locks,
+            Some(What::Policies) => &self.policies,
+            Some(What::Hosts) => &self.hosts,
+            Some(What::Schedules) => &self.schedules,
+            Some(What::Remediations) => &self.remediations,
+        };
         let others = [
             &self.remediations,
             &self.locks,
+            &self.waiting,
             &self.policies,
             &self.hosts,
             &self.schedules,
@@ -76,8 +88,11 @@ impl Tables {
             .into_iter()
             .filter(|table| !table.rows.is_empty())
             .collect();
-        if !self.nodes.rows.is_empty() || tables.is_empty() {
+        if !self.nodes.rows.is_empty() {
             tables.insert(0, &self.nodes);
+        }
+        if tables.is_empty() {
+            tables.push(head);
         }
         for (index, table) in tables.into_iter().enumerate() {
             if index > 0 {
@@ -106,7 +121,7 @@ fn node(row: &NodeRow, wide: bool, now: Now) -> Vec<Cell> {
     let mut cells = vec![
         row.name.as_str().into(),
         row.group.as_str().into(),
-        Cell::coloured(row.status.as_str(), not_ready.then_some(Colour::Red)),
+        Cell::coloured(shown_status(row), not_ready.then_some(Colour::Red)),
         row.phase
             .map(|phase| Cell::coloured(phase, Some(colour(phase))))
             .into(),
@@ -123,6 +138,14 @@ fn node(row: &NodeRow, wide: bool, now: Now) -> Vec<Cell> {
     cells
 }
 
+/// The node's status; and whether no count of its group takes it in.
+fn shown_status(row: &NodeRow) -> String {
+    if row.ignored {
+        return format!("{},ignored", row.status);
+    }
+    row.status.clone()
+}
+
 fn colour(phase: &str) -> Colour {
     match phase {
         "waiting" => Colour::Dim,
@@ -133,9 +156,10 @@ fn colour(phase: &str) -> Colour {
 
 /// The Lease it holds, or its place among those that wait for one.
 fn lock_cell(row: &NodeRow) -> Option<String> {
-    row.lock
-        .clone()
-        .or_else(|| row.place.map(|place| format!("waits, {place}.")))
+    row.lock.clone().or_else(|| {
+        row.place
+            .map(|place| format!("{} in the queue", ordinal(place)))
+    })
 }
 
 fn last(row: &NodeRow, now: Now) -> Option<String> {
@@ -186,6 +210,21 @@ fn locks(rows: &[LockRow], now: Now) -> Table {
     }
 }
 
+fn waiting(rows: &[WaitingRow], now: Now) -> Table {
+    let cells = |row: &WaitingRow| -> Vec<Cell> {
+        vec![
+            row.caller.as_str().into(),
+            row.group.as_deref().into(),
+            Some(age(now.since(row.since))).into(),
+            reason(Some(&row.reason), Some(&row.message)).into(),
+        ]
+    };
+    Table {
+        columns: vec!["ASKS-OVER-HTTP", "GROUP", "SINCE", "WAITS-FOR"],
+        rows: rows.iter().map(cells).collect(),
+    }
+}
+
 /// A row as a text without ages, to see whether anything but time has changed.
 pub fn identity(row: &NodeRow) -> String {
     serde_json::to_string(row).expect("texts, numbers and times serialise")
@@ -212,6 +251,7 @@ mod tests {
             group: "default".into(),
             policy: None,
             status: "Ready".into(),
+            ignored: false,
             phase: None,
             since: None,
             lock: None,
@@ -242,7 +282,7 @@ mod tests {
                     since: Some(at(60)),
                     place: Some(1),
                     reason: Some("LockHeldByOther".into()),
-                    message: Some("1st in the queue".into()),
+                    message: Some("waits for the lock".into()),
                     ..row("n2")
                 },
                 NodeRow {
@@ -253,6 +293,7 @@ mod tests {
                     ..row("n3")
                 },
             ],
+            waiting: Vec::new(),
             locks: vec![LockRow {
                 name: "dogwatch-default-0".into(),
                 group: "default".into(),
@@ -276,7 +317,7 @@ mod tests {
         };
         let mut out = Vec::new();
         Tables::of(&status(), format, now)
-            .write(&mut out, Paint::off())
+            .write(&mut out, None, Paint::off())
             .unwrap();
         String::from_utf8(out).unwrap()
     }
@@ -288,13 +329,23 @@ mod tests {
             "\
 NODE   GROUP     STATUS                     PHASE      SINCE   LOCK                 LAST               WAITS-FOR
 n1     default   Ready,SchedulingDisabled   draining   30s     dogwatch-default-0   -                  DrainBlocked: 1 pods gone, 1 to go
-n2     default   Ready                      waiting    10s     waits, 1.            -                  LockHeldByOther: 1st in the queue
+n2     default   Ready                      waiting    10s     1st in the queue     -                  LockHeldByOther: waits for the lock
 n3     default   Ready                      -          -       -                    Rebooted 60s ago   -
 
 LEASE                GROUP     HOLDER    SINCE   MAX   CALLED-NEXT
 dogwatch-default-0   default   node/n1   30s     1     -
 "
         );
+    }
+
+    #[test]
+    fn a_node_that_no_count_takes_in_is_shown_as_ignored() {
+        let ignored = NodeRow {
+            ignored: true,
+            ..row("s1")
+        };
+        assert_eq!(shown_status(&ignored), "Ready,ignored");
+        assert_eq!(shown_status(&row("n1")), "Ready");
     }
 
     #[test]

@@ -29,8 +29,8 @@ const TICK: Duration = Duration::from_secs(1);
 /// Shows every change, until it is ended from outside.
 pub async fn run(connected: &Connected, format: Format, scope: Scope) -> Result<(), Failure> {
     let only = scope.what.filter(|_| !scope.wants_fleet());
+    let mut screen = Screen::new(format, scope.what);
     let mut sight = Sight::new(connected, scope);
-    let mut screen = Screen::new(format);
     let mut due: Option<Instant> = None;
     loop {
         tokio::select! {
@@ -67,6 +67,8 @@ fn no_kind(only: Option<What>) -> Failure {
 /// What was shown last.
 struct Screen {
     format: Format,
+    /// The part that is shown; all of them where it is none.
+    what: Option<What>,
     /// Whether standard output is a terminal that shows a table: it is drawn over.
     redraws: bool,
     paint: Paint,
@@ -79,10 +81,11 @@ struct Screen {
 }
 
 impl Screen {
-    fn new(format: Format) -> Self {
+    fn new(format: Format, what: Option<What>) -> Self {
         let table = matches!(format, Format::Table | Format::Wide);
         Self {
             format,
+            what,
             redraws: table && std::io::stdout().is_terminal(),
             paint: Paint::of_stdout(),
             shown: None,
@@ -116,7 +119,7 @@ impl Screen {
     fn redraw(&self, out: &mut impl Write, status: &Status) -> Result<(), Failure> {
         let now = now();
         write!(out, "\x1b[H\x1b[2J")?;
-        Tables::of(status, self.format, now).write(out, self.paint)?;
+        Tables::of(status, self.format, now).write(out, self.what, self.paint)?;
         writeln!(out, "\n{}", self.paint.paint(Colour::Dim, &drawn(now)))?;
         Ok(())
     }
@@ -147,7 +150,7 @@ impl Screen {
             .map(|row| (row.name.clone(), policy_identity(row)))
             .collect();
         if self.shown.is_none() {
-            tables.write(out, self.paint)?;
+            tables.write(out, self.what, self.paint)?;
         } else {
             let changed = |name: &String| self.rows.get(name) != rows.get(name);
             let pairs = status.nodes.iter().zip(&table.rows);
@@ -233,6 +236,7 @@ mod tests {
             group: "default".into(),
             policy: None,
             status: "Ready".into(),
+            ignored: false,
             phase: *phase,
             since: None,
             lock: None,
@@ -246,6 +250,7 @@ mod tests {
         Status {
             nodes: phases.iter().map(row).collect(),
             locks: Vec::new(),
+            waiting: Vec::new(),
             policies: Vec::new(),
             hosts: Vec::new(),
             schedules: Vec::new(),
@@ -258,7 +263,7 @@ mod tests {
         let mut screen = Screen {
             redraws: false,
             paint: Paint::off(),
-            ..Screen::new(Format::Table)
+            ..Screen::new(Format::Table, None)
         };
         let mut shown = |status: Status| {
             let mut out = Vec::new();

@@ -5,8 +5,8 @@ use dogwatch_core::lock::{LeaseSeen, holder_node_name};
 
 use crate::cluster::Connected;
 use crate::exit::{Exit, Failure};
-use crate::near::near;
 use crate::table::printable;
+use dogwatch_core::near::near;
 
 /// The Lease that is meant; if several are, none.
 pub async fn resolve(connected: &Connected, target: &str) -> Result<String, Failure> {

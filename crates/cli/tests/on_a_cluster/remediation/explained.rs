@@ -48,17 +48,18 @@ fn explain_follows_a_machine_to_its_host_its_key_its_power_and_its_steps() {
 }
 
 #[test]
-fn a_node_is_explained_across_planned_and_forced_work_and_while_it_is_deleted() {
+fn in_the_middle_of_a_remediation_a_node_is_explained_by_that_first_and_while_it_is_deleted() {
     let stage = under_way();
     let text = shown(stage.dogwatch(&["explain", "node/n1"]));
     assert!(
-        text.starts_with("n1: nothing is under way\n"),
-        "the planned part: {text}"
-    );
-    assert!(
-        text.contains("\n\nmachine/machines/m1: PoweringOff for "),
+        text.starts_with("machine/machines/m1: PoweringOff for "),
         "{text}"
     );
+    assert!(
+        text.contains("\n\nn1: no planned reboot is under way\n"),
+        "the planned part: {text}"
+    );
+    assert!(!text.contains("to reboot it"), "{text}");
     stage.delete("/api/v1/nodes/n1");
     let text = shown(stage.dogwatch(&["explain", "node/n1"]));
     assert!(text.starts_with("machine/machines/m1: "), "{text}");

@@ -1,6 +1,7 @@
 //! `dogwatch status remediations`, `explain machine/…`, `remediation/…` and `node/…`, `check`: what a person
 //! sees of remediations, from objects alone.
 
+mod asked;
 mod explained;
 mod listed;
 
@@ -114,13 +115,18 @@ fn without_hosts_there_is_nothing_to_remediate_and_the_kind_is_named() {
 #[test]
 fn a_check_says_beforehand_what_would_keep_a_node_from_being_fenced() {
     let stage = with_kinds();
-    for node in ["n1", "n2", "n3"] {
+    for node in ["n1", "n2", "n3", "n4"] {
         stage.node(node, None, 0);
     }
-    stage.coordinators(&["n1", "n2", "n3"]);
+    stage.coordinators(&["n1", "n2", "n3", "n4"]);
     let is_paused = json!({ "metadata": { "annotations": { "cluster.x-k8s.io/paused": "" } } });
     machine(&stage, "m1", "n1", &is_paused);
     host(&stage, "metal", "m1", &consumed("m1"));
+    machine(&stage, "m3", "n4", &json!({}));
+    let mut works = consumed("m3");
+    works["status"] = json!({ "provisioning": { "state": "provisioned" },
+        "conditions": conditions("True", "AsWanted", "on", "True", "Checked") });
+    host(&stage, "metal", "m3", &works);
     machine(&stage, "m2", "n2", &json!({}));
     let mut away = consumed("m2");
     away["status"] =
@@ -133,6 +139,7 @@ fn a_check_says_beforehand_what_would_keep_a_node_from_being_fenced() {
         "warns    remediation: host metal/m2 may not be proved off: Unreachable: what the BMC said",
         "note     remediation: if this node failed, none would begin: NoHost: no BareMetalHost has annotation",
         "note     remediation: the Node tells no system UUID",
+        "note     remediation: if this node failed: host metal/m3 would be powered off; power control works",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }

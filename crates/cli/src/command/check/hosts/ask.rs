@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dogwatch_bmc::{Credentials, Fault, Options, Password};
-use dogwatch_core::explain::place;
+use dogwatch_core::explain::{POWER_CONTROL_READY, host_condition, place};
 use dogwatch_core::power::{About, Class, Command, Device, Host, Reading, reason};
 use dogwatch_k8s::host::SecretTrouble;
 
@@ -70,10 +70,29 @@ async fn one(
     };
     match found {
         Ok((about, reading)) => well(at(reason::CHECKED, String::new()), about, reading),
-        Err(fault) => Checked {
-            next: Some(next_of(fault.class)),
-            ..at(fault.class.reason(), fault.message)
-        },
+        Err(fault) => failed(host, at(fault.class.reason(), fault.message), fault.class),
+    }
+}
+
+/// A BMC that is out of reach from here is judged by the controller, which asks from within the cluster.
+fn failed(host: &Host, checked: Checked, class: Class) -> Checked {
+    let is_reached = host_condition(host, POWER_CONTROL_READY)
+        .is_some_and(|condition| condition.status == "True");
+    let is_no_way = matches!(class, Class::Unreachable | Class::TimedOut);
+    if is_reached && is_no_way {
+        return Checked {
+            works: Works::Unknown,
+            message: format!(
+                "{}; the power controller reaches it: its last check succeeded",
+                checked.message
+            ),
+            next: Some("to use the controller's result: dogwatch check hosts --from-status".into()),
+            ..checked
+        };
+    }
+    Checked {
+        next: Some(next_of(class)),
+        ..checked
     }
 }
 

@@ -94,7 +94,10 @@ pub fn verdict(checked: &[Checked], hosts: usize) -> Result<(), Failure> {
         return Err(Failure::new(Exit::Blocked, text));
     }
     if count(Works::Unknown) > 0 {
-        let text = format!("of {} of {of} it is not known", count(Works::Unknown));
+        let text = format!(
+            "whether power control of {} of {of} works is not known",
+            count(Works::Unknown)
+        );
         return Err(Failure::new(Exit::Failed, text).next("see what is marked unknown"));
     }
     Ok(())

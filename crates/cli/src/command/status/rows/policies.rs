@@ -26,7 +26,7 @@ fn policy(row: &PolicyRow, wide: bool, now: Now) -> Vec<Cell> {
     let mut cells = vec![
         row.name.as_str().into(),
         row.priority.to_string().into(),
-        row.nodes.to_string().into(),
+        nodes(row).into(),
         row.max_unavailable.as_deref().into(),
         joined(&row.out).into(),
         row.waiting.len().to_string().into(),
@@ -51,6 +51,14 @@ fn policy(row: &PolicyRow, wide: bool, now: Now) -> Vec<Cell> {
     }
     cells.push(reason(row.reason.as_deref(), row.message.as_deref()).into());
     cells
+}
+
+/// How many nodes; and how many of them no count takes in.
+fn nodes(row: &PolicyRow) -> String {
+    match row.ignored.len() {
+        0 => row.nodes.to_string(),
+        ignored => format!("{} ({ignored} ignored)", row.nodes),
+    }
 }
 
 fn joined(texts: &[String]) -> Option<String> {

@@ -1,0 +1,87 @@
+//! The alerts that the book proposes stay silent while nothing is wrong.
+
+use std::time::Duration;
+
+use dogwatch_core::Now;
+use dogwatch_core::policy::{Allowance, MinInterval, Policies, Policy, allowed};
+use dogwatch_core::reboot::{HeldBack, reason};
+use jiff::Timestamp;
+
+use super::METRICS;
+
+const README: &str = include_str!("../../../../README.md");
+
+/// The first RebootPolicy of README.
+fn policy() -> Policy {
+    let blocks = README.split("```yaml\n").skip(1);
+    let mut yaml = blocks.filter_map(|block| block.split("```").next());
+    let text = yaml
+        .find(|text| text.contains("kind: RebootPolicy"))
+        .unwrap();
+    let object: serde_json::Value = serde_saphyr::from_str(text).unwrap();
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let policy = dogwatch_k8s::policy::convert(name, &object["spec"]);
+    assert_eq!(policy.problems, [""; 0]);
+    policy
+}
+
+/// One that waits for a lock that is never free: what its coordinator would decide at `now`.
+fn decided(policies: &Policies, now: Timestamp) -> &'static str {
+    let policy = &policies.known()[0];
+    let drain = policy.drain.timeout.unwrap();
+    match allowed(policies, Some(policy), drain, MinInterval::default(), now) {
+        Allowance::No { reason, .. } => reason,
+        Allowance::Yes { .. } => reason::LOCK_HELD,
+    }
+}
+
+#[test]
+fn from_friday_to_monday_nobody_is_woken_by_readmes_policy() {
+    let rule = "time() - dogwatch_waiting_since_seconds > 24 * 3600";
+    assert!(METRICS.contains(rule), "this test is about another rule");
+    let policies = Policies::Known(vec![policy()]);
+    let friday: Timestamp = "2026-11-20T08:00:00Z".parse().unwrap();
+    let monday: Timestamp = "2026-11-23T21:00:00Z".parse().unwrap();
+    let mut held_back = HeldBack::default();
+    let mut fires = None;
+    let mut passed = Duration::ZERO;
+    while fires.is_none() {
+        let now = Now {
+            wall: friday + passed,
+            mono: passed,
+        };
+        held_back.decided(decided(&policies, now.wall), now);
+        let waits_since = held_back.waits_since(friday);
+        assert_eq!(
+            waits_since.is_none(),
+            now.wall < monday || !is_night(now.wall),
+            "{}",
+            now.wall
+        );
+        let waits = waits_since.map(|since| now.since(since));
+        fires = waits
+            .filter(|waits| *waits > Duration::from_hours(24))
+            .map(|_| now.wall);
+        passed += Duration::from_mins(10);
+    }
+    // Four nights of some 5.7 hours are less than a day of waiting; the fifth night makes it one.
+    assert_eq!(fires, Some("2026-11-30T22:30:00Z".parse().unwrap()));
+}
+
+/// Between 22:00 and 03:30 in Berlin, where a drain of 30 minutes still fits, on the policy's days.
+fn is_night(at: Timestamp) -> bool {
+    let zones = jiff::tz::TimeZoneDatabase::bundled();
+    let local = at.to_zoned(zones.get("Europe/Berlin").unwrap());
+    // The hours after midnight belong to the day before.
+    let start = local
+        .checked_sub(jiff::SignedDuration::from_hours(4))
+        .unwrap();
+    let days = [
+        jiff::civil::Weekday::Monday,
+        jiff::civil::Weekday::Tuesday,
+        jiff::civil::Weekday::Wednesday,
+        jiff::civil::Weekday::Thursday,
+    ];
+    let since = (local.hour(), local.minute());
+    days.contains(&start.weekday()) && (local.hour() >= 22 || since < (3, 31))
+}
