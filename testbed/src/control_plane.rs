@@ -161,6 +161,17 @@ impl ControlPlane {
         write_kubeconfig(self.folder.path(), &self.url(), token)
     }
 
+    /// A client certificate that the API server accepts, and its key, as PEM. A kubelet's is of user
+    /// `system:node:NAME` in group `system:nodes`.
+    pub fn client_certificate(&self, user: &str, groups: &[&str]) -> Result<String, Error> {
+        identity::client_certificate(self.folder.path(), user, groups)
+    }
+
+    /// The same, signed by an authority that the API server does not know.
+    pub fn foreign_certificate(user: &str, groups: &[&str]) -> Result<String, Error> {
+        identity::foreign_certificate(user, groups)
+    }
+
     /// A folder of this control plane's own, for what a test wants gone with it.
     pub fn folder(&self) -> &Path {
         self.folder.path()

@@ -28,6 +28,7 @@ impl ControlPlane {
             format!("--cert-dir={}", self.path("certificates")),
             format!("--tls-cert-file={}", self.path("server.crt")),
             format!("--tls-private-key-file={}", self.path("server.key")),
+            format!("--client-ca-file={}", self.path("ca.crt")),
             format!("--service-account-issuer={ISSUER}"),
             format!(
                 "--service-account-signing-key-file={}",

@@ -2,7 +2,10 @@
 
 use std::{fmt::Write, fs, path::Path};
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose,
+};
 
 use crate::Error;
 
@@ -32,18 +35,12 @@ pub(crate) fn write(folder: &Path, users: &[User]) -> Result<(), Error> {
     )
 }
 
-/// Writes `ca.crt`, and what it has signed for loopback: `server.crt` and `server.key`.
+/// Writes `ca.crt` and `ca.key`, and what they have signed for loopback: `server.crt` and `server.key`.
 pub(crate) fn write_certificates(folder: &Path) -> Result<(), Error> {
     let authority_key = KeyPair::generate()?;
-    let mut authority = CertificateParams::default();
-    authority
-        .distinguished_name
-        .push(DnType::CommonName, "dogwatch testbed");
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![
-        KeyUsagePurpose::KeyCertSign,
-        KeyUsagePurpose::DigitalSignature,
-    ];
+    let authority = authority();
+    let path = folder.join("ca.key");
+    fs::write(&path, authority_key.serialize_pem()).map_err(Error::io("write", path))?;
     let authority_certificate = authority.self_signed(&authority_key)?;
 
     let server_key = KeyPair::generate()?;
@@ -58,6 +55,50 @@ pub(crate) fn write_certificates(folder: &Path) -> Result<(), Error> {
             ("server.key", server_key.serialize_pem()),
         ],
     )
+}
+
+fn authority() -> CertificateParams {
+    let mut authority = CertificateParams::default();
+    authority
+        .distinguished_name
+        .push(DnType::CommonName, "dogwatch testbed");
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
+    authority
+}
+
+/// A certificate of this user in these groups, and its key, as PEM; by the authority in `folder`.
+pub(crate) fn client_certificate(
+    folder: &Path,
+    user: &str,
+    groups: &[&str],
+) -> Result<String, Error> {
+    let path = folder.join("ca.key");
+    let key = fs::read_to_string(&path).map_err(Error::io("read", path))?;
+    signed_for(user, groups, KeyPair::from_pem(&key)?)
+}
+
+/// The same by an authority that nobody knows.
+pub(crate) fn foreign_certificate(user: &str, groups: &[&str]) -> Result<String, Error> {
+    signed_for(user, groups, KeyPair::generate()?)
+}
+
+fn signed_for(user: &str, groups: &[&str], authority_key: KeyPair) -> Result<String, Error> {
+    let issuer = Issuer::new(authority(), authority_key);
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, user);
+    for group in groups {
+        let name = DnType::OrganizationName;
+        params.distinguished_name.push(name, *group);
+    }
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let key = KeyPair::generate()?;
+    let certificate = params.signed_by(&key, &issuer)?;
+    Ok(certificate.pem() + &key.serialize_pem())
 }
 
 fn write_files(folder: &Path, files: [(&str, String); 3]) -> Result<(), Error> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use dogwatch_core::drain::{DrainConfig, Progress};
 use dogwatch_k8s::drain::Handle;
-use dogwatch_sim::api::{ApiServer, Denial, FaultEffect, RequestInfo, Verb};
+use dogwatch_sim::api::{ApiServer, Denial, EvictionPolicy, FaultEffect, RequestInfo, Verb};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -33,6 +33,25 @@ macro_rules! on_embedded {
 }
 
 drain_cases::every_case!(on_embedded);
+
+#[tokio::test(start_paused = true)]
+async fn an_eviction_that_a_policy_refuses_is_waited_for_and_the_policy_named() {
+    let server = server();
+    let world = World::on(server.client("test")).await;
+    server.store().refuse_evictions(EvictionPolicy {
+        name: "keep-web".into(),
+        pods: "web".into(),
+        message: "not before noon".into(),
+    });
+    let admit = async || server.store().admit_evictions("keep-web");
+    drain_cases::an_eviction_that_a_policy_refuses_is_waited_for_and_the_policy_named(
+        &world,
+        "keep-web",
+        "not before noon",
+        admit,
+    )
+    .await;
+}
 
 fn is_eviction(request: &RequestInfo) -> bool {
     request.subresource == "eviction"

@@ -6,8 +6,10 @@
 mod drain_cases;
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod support;
+#[path = "support/webhook.rs"]
+mod webhook;
 
-use dogwatch_core::drain::DrainConfig;
+use dogwatch_core::drain::{DrainConfig, Progress, Refuser};
 use dogwatch_testbed::ControlPlane;
 use serde_json::json;
 use tokio::sync::OnceCell;
@@ -15,6 +17,7 @@ use tokio::sync::OnceCell;
 use drain_cases::fleet;
 use drain_cases::world::World;
 use support::real::{client_as, client_that_asks_once};
+use webhook::{Verdict, Webhook};
 
 /// Without controllers: what they would write, each case writes itself.
 async fn control_plane() -> &'static ControlPlane {
@@ -44,6 +47,98 @@ macro_rules! on_real {
 }
 
 drain_cases::every_case!(on_real);
+
+/// A ValidatingAdmissionPolicy, and its binding to one namespace.
+fn eviction_policy(name: &str, namespace: &str, message: &str) -> String {
+    let rule = json!({
+        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"],
+    });
+    let expression = "!object.metadata.name.startsWith('web')";
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": expression, "message": message}],
+        },
+    });
+    let namespaces = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace}});
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {
+            "policyName": name,
+            "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": namespaces},
+        },
+    });
+    json!({"apiVersion": "v1", "kind": "List", "items": [policy, binding]}).to_string()
+}
+
+#[tokio::test]
+async fn an_eviction_that_a_policy_refuses_is_waited_for_and_the_policy_named() {
+    let plane = control_plane().await;
+    let world = World::on(client().await).await;
+    let policy = eviction_policy("keep-web", &world.namespace, "not before noon");
+    plane
+        .run_kubectl(&["apply", "-f", "-"], &policy)
+        .await
+        .unwrap();
+    let admit = async || {
+        let delete = ["delete", "-f", "-"];
+        plane.run_kubectl(&delete, &policy).await.unwrap();
+    };
+    drain_cases::an_eviction_that_a_policy_refuses_is_waited_for_and_the_policy_named(
+        &world,
+        "keep-web",
+        "not before noon",
+        admit,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_eviction_that_a_webhook_refuses_with_any_code_or_by_failing_is_waited_for() {
+    let plane = control_plane().await;
+    let world = World::on(client().await).await;
+    world.pod("web", json!({})).await;
+    let webhook = Webhook::start(plane.folder(), Verdict::Denied(400, "first")).await;
+    plane
+        .run_kubectl(
+            &["apply", "-f", "-"],
+            &webhook.configuration(&world.namespace),
+        )
+        .await
+        .unwrap();
+    world.until_evictions_are_refused("none").await;
+    let drain = world.drain(DrainConfig::default());
+    for (verdict, words) in [
+        (
+            Verdict::Denied(500, "rolled by its operator"),
+            "rolled by its operator",
+        ),
+        (
+            Verdict::Denied(429, "evacuation triggered"),
+            "evacuation triggered",
+        ),
+        (Verdict::Denied(403, "forbidden here"), "forbidden here"),
+        (Verdict::NoAnswer, "it cannot be called"),
+    ] {
+        webhook.answers(verdict);
+        let says_so = |progress: &Progress| {
+            let refused = progress.blocked.iter().find_map(|one| one.refused.as_ref());
+            refused.is_some_and(|refused| {
+                refused.by == Refuser::Webhook(webhook::NAME.into()) && refused.said.contains(words)
+            })
+        };
+        let progress = world.until(&drain, says_so).await;
+        assert!(!progress.incomplete(), "{words}");
+    }
+    webhook.answers(Verdict::Allowed);
+    world.until_drained(&drain).await;
+}
 
 #[tokio::test]
 async fn the_same_pods_go_as_with_kubectl_drain() {

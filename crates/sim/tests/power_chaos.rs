@@ -26,7 +26,7 @@ const KEYS: [&str; 2] = ["reboot.metal3.io/a", "reboot.metal3.io/b"];
 const MODES: [&str; 2] = ["", r#"{"mode":"hard"}"#];
 const REPLICAS: [&str; 2] = ["c1", "c2"];
 /// Lies are shorter than the confirm interval, late commands come before the settle time is over.
-const FAULTS: [&str; 13] = [
+const FAULTS: [&str; 14] = [
     "off-reported-early 3s once",
     "comes-back 2s once",
     "off-ignored once",
@@ -39,6 +39,7 @@ const FAULTS: [&str; 13] = [
     "breaks once",
     "half-body once",
     "task-never-ends once",
+    "task-unnamed 2 times",
     "contradicts 3 times",
 ];
 /// Something happens so many times.

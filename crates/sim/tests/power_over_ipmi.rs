@@ -9,13 +9,12 @@
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod support;
 
-use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use dogwatch_bmc::{Command, Credentials, Password, connect};
 use dogwatch_controller::power::{self, PowerBoard, Settings};
-use dogwatch_core::power::{Address, Config, Host, State};
+use dogwatch_core::power::{Address, Config, Host, OwnerRules, State};
 use dogwatch_core::reboot;
 use dogwatch_k8s::host::{HostObject, convert};
 use dogwatch_process::clock::Clock;
@@ -133,7 +132,7 @@ fn settings() -> Settings {
             ..Config::default()
         },
         max_concurrent: NonZeroUsize::MIN,
-        host_namespaces: BTreeSet::new(),
+        owners: OwnerRules::default(),
         connect: power::drivers("ipmitool".into(), "/usr/sbin".into()),
         board: PowerBoard::default(),
     }

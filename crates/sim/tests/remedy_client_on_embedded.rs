@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use dogwatch_k8s::remedy::{RemedyWatch, WriteError};
 use dogwatch_sim::api::{ApiServer, Denial, FaultEffect, Verb};
-use remedy_client_cases::world::{CAPI, METAL3_MACHINE, OPENSHIFT, World};
+use remedy_client_cases::world::{CAPI, HOME, METAL3_MACHINE, OPENSHIFT, World};
 use remedy_client_cases::{owner, record};
 use serde_json::json;
 use support::embedded::{asked, fail, server};
@@ -33,7 +33,7 @@ remedy_client_cases::every_case!(on_embedded);
 
 /// As long as a real one would wait: the clock is paused.
 fn watch(server: &ApiServer) -> RemedyWatch {
-    RemedyWatch::new(server.client("controller"), || 1.0)
+    RemedyWatch::new(server.client("controller"), Some(HOME), || 1.0)
 }
 
 async fn synced(watch: &mut RemedyWatch) {
@@ -55,12 +55,12 @@ async fn many_machines_come_page_by_page_and_nothing_is_asked_again() {
     synced(&mut watch).await;
     assert_eq!(watch.view().machines.len(), 600);
     // Three pages of OpenShift's Machines, and one list of each other kind.
-    assert_eq!(asked(&server, "controller", Verb::List), 3 + 3);
+    assert_eq!(asked(&server, "controller", Verb::List), 3 + 4);
     tokio::select! {
         () = watch.changed() => panic!("{:?}", watch.view().trouble),
         () = tokio::time::sleep(Duration::from_hours(1)) => {}
     }
-    assert_eq!(asked(&server, "controller", Verb::List), 3 + 3);
+    assert_eq!(asked(&server, "controller", Verb::List), 3 + 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,7 +95,7 @@ async fn what_was_seen_stays_while_the_api_is_away_or_a_right_is_missing() {
     sight.until_so(|view| view.synced).await;
     server.partition("controller", true);
     server.cut_watches(Some("controller"));
-    sight.until_so(|view| view.trouble.len() == 4).await;
+    sight.until_so(|view| view.trouble.len() == 5).await;
     assert_eq!(*sight.view().machines[&machine.name], machine);
     server.set_denials(vec![Denial {
         user: Some("controller".into()),

@@ -18,9 +18,12 @@ use dogwatch_core::leader::Term;
 use dogwatch_core::power::Config;
 use dogwatch_core::remedy::reason;
 use dogwatch_sim::api::{ApiServer, AuditEntry, FaultEffect, Verb};
+use dogwatch_sim::bmc::What;
+
+use serde_json::json;
 
 use power_cases::world::{Cut, World as Metal};
-use remedy_cases::world::{Process, World};
+use remedy_cases::world::{KEY, Process, World};
 use remedy_cases::{has_condition, until_in_hand};
 use support::embedded::{epoch, fail, server};
 
@@ -249,5 +252,97 @@ async fn nothing_is_written_by_whose_lead_does_not_outlast_the_call() {
     assert!(writes.is_empty(), "{writes:#?}");
     renewing.abort();
     process.leader.leads(1);
+    world.until_back(&member).await;
+}
+
+/// Its coordinator has started the reboot command, for the first time or again, and nothing happens.
+async fn reboots_as_planned(world: &World, short: &str, attempt: u32) {
+    let at = world.metal.wall().now().wall;
+    let record = json!({
+        "phase": "rebooting", "run": "coordinator/x", "since": at, "planned": at,
+        "trigger": { "source": "sentinel:/run/reboot-needed", "reason": "kernel" },
+        "bootId": "old-boot", "cordonedByUs": false, "lease": "dogwatch-default-0",
+        "attempts": attempt,
+    });
+    let annotations = json!({ "dogwatch.dev/reboot": record.to_string() });
+    world
+        .change_node(short, json!({ "metadata": { "annotations": annotations } }))
+        .await;
+}
+
+/// What the process says of its one case.
+fn says(process: &Process) -> Option<&'static str> {
+    let cases = process.board.cases();
+    cases.first().map(|shown| shown.decision.because.reason)
+}
+
+async fn until_says(world: &World, process: &Process, reason: &'static str) {
+    world
+        .until(reason, || async { says(process) == Some(reason) })
+        .await;
+}
+
+async fn is_keyed(world: &World, short: &str) -> bool {
+    world.metal.read(short).await.annotations.contains_key(KEY)
+}
+
+/// How long after `since` the host is switched off.
+async fn until_keyed(world: &World, since: tokio::time::Instant) -> Duration {
+    for _ in 0..7_200 {
+        if is_keyed(world, "h0").await {
+            return since.elapsed();
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    panic!("the host is never switched off");
+}
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+#[tokio::test(start_paused = true)]
+async fn a_planned_reboot_that_hangs_has_its_timeout_since_it_began_whatever_happens_meanwhile() {
+    let server = server();
+    let world = world(&server).await;
+    let member = world.member("h0").await;
+    let process = world.process_over("first", &[&member]).await;
+    let began = tokio::time::Instant::now();
+    reboots_as_planned(&world, "h0", 1).await;
+    tokio::time::sleep_until(began + MINUTE * 10).await;
+    world.mark_machine("h0", Some("")).await;
+    until_says(&world, &process, reason::PLANNED_REBOOT).await;
+    tokio::time::sleep_until(began + MINUTE * 20).await;
+    member.bmc.add(What::Hang);
+    until_says(&world, &process, reason::POWER_UNKNOWN).await;
+    member.bmc.cure_all();
+    until_says(&world, &process, reason::PLANNED_REBOOT).await;
+    let after = until_keyed(&world, began).await;
+    let on_time = MINUTE * 30..MINUTE * 30 + Duration::from_secs(10);
+    assert!(on_time.contains(&after), "{after:?}");
+    world.until_back(&member).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_leader_counts_a_planned_reboot_from_the_nodes_record_and_a_new_attempt_anew() {
+    let server = server();
+    let world = world(&server).await;
+    let member = world.member("h0").await;
+    let first = world.process_over("first", &[&member]).await;
+    let began = tokio::time::Instant::now();
+    reboots_as_planned(&world, "h0", 1).await;
+    world.mark_machine("h0", Some("")).await;
+    until_says(&world, &first, reason::PLANNED_REBOOT).await;
+    tokio::time::sleep_until(began + MINUTE * 20).await;
+    first.leader.loses_the_lead();
+    let second = world.process("second");
+    until_says(&world, &second, reason::PLANNED_REBOOT).await;
+    tokio::time::sleep_until(began + MINUTE * 25).await;
+    assert!(!is_keyed(&world, "h0").await);
+    reboots_as_planned(&world, "h0", 2).await;
+    tokio::time::sleep_until(began + MINUTE * 40).await;
+    second.leader.loses_the_lead();
+    let _third = world.process("third");
+    let after = until_keyed(&world, began).await;
+    let on_time = MINUTE * 55..MINUTE * 55 + Duration::from_secs(10);
+    assert!(on_time.contains(&after), "{after:?}");
     world.until_back(&member).await;
 }

@@ -77,6 +77,7 @@ impl Controller {
         let mut child = Command::new(&stage.program)
             .env_clear()
             .env("KUBECONFIG", stage.plane.kubeconfig())
+            .env("DOGWATCH_PROBE_LISTEN", "off")
             .args(["controller", "--log-format=json", "--listen=127.0.0.1:0"])
             .args(flags)
             .stderr(Stdio::piped())

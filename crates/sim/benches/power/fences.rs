@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use dogwatch_core::power::{Config, HostName};
+use dogwatch_core::power::{Config, HostName, OwnerRules};
 use dogwatch_k8s::host::HostWatch;
 use futures::future::join_all;
 
@@ -64,7 +64,7 @@ pub async fn measure(stage: &Stage, controller: &Controller, healthy: usize) {
 /// How far each was over what nobody can be faster than.
 async fn fence(stage: &Stage, hosts: Range<usize>, apart: Duration) -> Vec<Duration> {
     let written: Arc<Mutex<BTreeMap<usize, Instant>>> = Arc::default();
-    let mut watch = HostWatch::new(stage.client.clone(), [].into(), || 0.5);
+    let mut watch = HostWatch::new(stage.client.clone(), OwnerRules::default(), || 0.5);
     while !watch.view().synced {
         watch.changed().await;
     }
@@ -126,7 +126,7 @@ async fn reboot(stage: &Stage, number: usize) {
     machine.until(|state| !state.is_powered()).await;
     machine.until(dogwatch_sim::bmc::State::is_powered).await;
     let begun = Instant::now();
-    let mut watch = HostWatch::new(stage.client.clone(), [].into(), || 0.5);
+    let mut watch = HostWatch::new(stage.client.clone(), OwnerRules::default(), || 0.5);
     let is_done = |watch: &HostWatch| {
         let host = watch.view().hosts.get(&name(number));
         host.is_some_and(|host| host.status.power.command.is_none())

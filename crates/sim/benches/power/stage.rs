@@ -159,7 +159,14 @@ fn serve(park: &Park) -> u16 {
 /// Dogwatch's kinds and namespaces, and a Secret.
 async fn install(plane: &ControlPlane, program: &Path) {
     let apply = ["apply", "--server-side", "-f", "-"];
-    for words in [&["manifests"][..], &["crds", "--hosts"]] {
+    let manifests = [
+        "manifests",
+        "--ignore-cluster",
+        "--image=none",
+        "--controller-image=none",
+        "--without-policies",
+    ];
+    for words in [&manifests[..], &["crds", "--hosts"]] {
         let printed = Command::new(program).args(words).output().await.unwrap();
         let printed = String::from_utf8(printed.stdout).unwrap();
         plane.run_kubectl(&apply, &printed).await.unwrap();

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use dogwatch_core::power::OwnerRules;
 use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_k8s::connect::connect_by;
 use dogwatch_k8s::host::HostWatch;
@@ -59,8 +60,8 @@ async fn watches(stage: &Stage) -> [f64; 2] {
 pub async fn watch(kubeconfig: &Path) {
     let client = connect_by(kubeconfig).await.expect("a kubeconfig");
     let mut cluster = ClusterWatch::new(client.clone(), HOME, || 0.5);
-    let mut hosts = HostWatch::new(client.clone(), [].into(), || 0.5);
-    let mut remedy = RemedyWatch::new(client, || 0.5);
+    let mut hosts = HostWatch::new(client.clone(), OwnerRules::default(), || 0.5);
+    let mut remedy = RemedyWatch::new(client, None, || 0.5);
     let mut until = None;
     while until.is_none_or(|until| tokio::time::Instant::now() < until) {
         tokio::select! {

@@ -9,7 +9,7 @@
 //! follows kube-apiserver 1.36 in what Dogwatch relies on; generated sequences of writes get the
 //! same answers from both, managed fields included.
 //!
-//! Not built, on purpose: admission beyond namespace lifecycle; RBAC (but see [`Denial`]); dropping
+//! Not built, on purpose: admission beyond namespace lifecycle (but see [`EvictionPolicy`]); RBAC (but see [`Denial`]); dropping
 //! of unknown fields, and structural schemas of custom resources beyond how their lists merge;
 //! conversion between versions of a custom resource; garbage collection (`propagationPolicy` is
 //! accepted) and the namespace controller (a deleted namespace stays `Terminating`); bodies in
@@ -17,6 +17,7 @@
 //! fields of `events.k8s.io` are kept in the spelling of `v1`.
 
 mod access;
+mod admission;
 mod answer;
 mod apply;
 mod audit;
@@ -45,6 +46,7 @@ mod verbs;
 mod watch;
 
 pub use access::Denial;
+pub use admission::EvictionPolicy;
 pub use answer::AnswerBody;
 pub use audit::AuditEntry;
 pub use faults::{FaultEffect, RequestInfo};

@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::access::Denial;
+use super::admission::EvictionPolicy;
 use super::audit::Audit;
 use super::kinds::{Registry, Resource};
 use super::value::{meta, meta_mut, rfc3339, text};
@@ -167,6 +168,7 @@ pub struct Store {
     pub(crate) options: Options,
     pub(crate) audit: Audit,
     pub(crate) denials: Vec<Denial>,
+    pub(crate) eviction_policies: Vec<EvictionPolicy>,
     clock: Arc<dyn Clock>,
     random: ChaCha8Rng,
     last_watch: u64,
@@ -187,6 +189,7 @@ impl Store {
             revision: 0,
             audit: Audit::new(options.audit),
             denials: Vec::new(),
+            eviction_policies: Vec::new(),
             clock,
             random: ChaCha8Rng::seed_from_u64(options.seed),
             last_watch: 0,
@@ -341,6 +344,17 @@ impl Store {
     /// Withholds rights, in place of those withheld before.
     pub fn set_denials(&mut self, denials: Vec<Denial>) {
         self.denials = denials;
+    }
+
+    /// Has a policy refuse evictions, in place of the one of its name.
+    pub fn refuse_evictions(&mut self, policy: EvictionPolicy) {
+        self.admit_evictions(&policy.name);
+        self.eviction_policies.push(policy);
+    }
+
+    /// The policy of this name refuses no eviction any more.
+    pub fn admit_evictions(&mut self, policy: &str) {
+        self.eviction_policies.retain(|other| other.name != policy);
     }
 
     /// Forgets the history: a watch or a list that resumes from before now is told 410.

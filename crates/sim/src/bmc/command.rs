@@ -130,6 +130,10 @@ impl SimBmc {
             let task = held.tasks.begin(Fate::Never);
             return held.accepted(task, false);
         }
+        let unnamed = |what: &What| (*what == What::TaskUnnamed).then_some(());
+        if held.faults.strike(unnamed).is_some() {
+            return answer::empty(202);
+        }
         match self.0.spec.shape.answers {
             Answers::NoContent => answer::empty(204),
             Answers::Message => answer::message(200, "Base.1.8.Success", "done"),

@@ -95,6 +95,8 @@ pub enum What {
     AnswerLost(Duration),
     /// `task-never-ends`: a task is answered, the command is carried out, the task runs for ever.
     TaskNeverEnds,
+    /// `task-unnamed`: 202 is answered, the command is carried out, and no task is named.
+    TaskUnnamed,
     /// `task-fails`: a task is answered, and it fails.
     TaskFails,
 

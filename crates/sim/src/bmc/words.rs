@@ -48,6 +48,7 @@ impl Fault {
         "comes-back 20s",
         "answer-lost 20s once",
         "task-never-ends",
+        "task-unnamed",
         "task-fails",
         "power-state Blinking",
         "power-state null",
@@ -112,7 +113,7 @@ fn plain(name: &str) -> Result<What, String> {
 }
 
 /// Those whose names stand alone.
-const PLAIN: [What; 17] = [
+const PLAIN: [What; 18] = [
     What::Dead,
     What::Hang,
     What::Breaks,
@@ -128,6 +129,7 @@ const PLAIN: [What; 17] = [
     What::OffIgnored,
     What::OnIgnored,
     What::TaskNeverEnds,
+    What::TaskUnnamed,
     What::TaskFails,
     What::Contradicts,
 ];
@@ -229,6 +231,7 @@ impl fmt::Display for What {
             What::OffIgnored => f.write_str("off-ignored"),
             What::OnIgnored => f.write_str("on-ignored"),
             What::TaskNeverEnds => f.write_str("task-never-ends"),
+            What::TaskUnnamed => f.write_str("task-unnamed"),
             What::TaskFails => f.write_str("task-fails"),
             What::Contradicts => f.write_str("contradicts"),
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use dogwatch_coordinator::agent::{Agent, CannotAsk, Setup, Watcher};
 use dogwatch_coordinator::args::{
-    Args, Listen, OnDrainTimeout, PrometheusArgs, RebootMethod, Words,
+    Args, Identity, Listen, OnDrainTimeout, PrometheusArgs, RebootMethod, Words,
 };
 use dogwatch_coordinator::clock::Clock as ProcessClock;
 use dogwatch_coordinator::health::Heart;
@@ -127,6 +127,7 @@ impl MachineConfig {
         let watcher: Arc<dyn Watcher> = self.minds.of(self.node.as_str());
         let setup = Setup {
             client: self.client.clone(),
+            node_client: self.client.clone(),
             node: self.node.clone(),
             namespace: dogwatch_api::DEFAULT_NAMESPACE.into(),
             config: self.config.clone(),
@@ -152,6 +153,9 @@ impl MachineConfig {
         Args {
             node_name: self.node.clone(),
             namespace: dogwatch_api::DEFAULT_NAMESPACE.into(),
+            identity: Identity::ServiceAccount,
+            kubelet_certificate: "/".into(),
+            kubelet_key: None,
             max_unavailable: self.config.max_unavailable,
             sentinel: vec![self.files.sentinel()],
             sentinel_command: None,
@@ -163,11 +167,13 @@ impl MachineConfig {
             host_root: "/".into(),
             drain_timeout: self.config.drain_timeout,
             on_drain_timeout: OnDrainTimeout::Abort,
+            volume_detach_timeout: self.config.volume_detach_timeout,
             reboot_timeout: self.config.reboot_timeout,
             reboot_attempts: self.config.reboot_attempts,
             settle: self.config.settle,
             prometheus: PrometheusArgs::default(),
             listen: Listen::Off,
+            probe_listen: Listen::Off,
             log_format: Format::Text,
         }
     }

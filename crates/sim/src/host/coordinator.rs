@@ -189,6 +189,7 @@ impl Pod {
         let wall = Arc::clone(&self.config.clock);
         let setup = Setup {
             client: self.config.client.clone(),
+            node_client: self.config.client.clone(),
             node: self.config.node.clone(),
             namespace: self.config.namespace.clone(),
             config: self.config.config.clone(),

@@ -69,14 +69,17 @@ impl Hands for SimHands {
         .boxed()
     }
 
-    fn reboot(&mut self) -> BoxFuture<'static, Result<BoxFuture<'static, RebootEnd>, NotStarted>> {
+    fn reboot(
+        &mut self,
+        _within: Duration,
+    ) -> BoxFuture<'static, Result<BoxFuture<'static, RebootEnd>, NotStarted>> {
         let command = *self.command.lock().expect("nothing panics while it is set");
         let mut started = self.started.lock().expect("nothing panics while it counts");
         started.push(Instant::now());
         drop(started);
         let cycle = Arc::clone(&self.cycle);
         let started = match command {
-            RebootCommand::Missing => Err(NotStarted(
+            RebootCommand::Missing => Err(NotStarted::Failed(
                 "cannot start \"systemctl\": no such file: correct --reboot-command".into(),
             )),
             RebootCommand::Works { after } => {

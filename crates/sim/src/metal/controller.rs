@@ -16,8 +16,9 @@ use dogwatch_controller::power::{self, PowerBoard, Settings};
 use dogwatch_controller::remedy;
 use dogwatch_controller::run::{Component, leading};
 use dogwatch_controller::{Context, Stop, Stopper};
+use dogwatch_core::fleetlock::FleetlockGroups;
 use dogwatch_core::leader::{Elector, Term};
-use dogwatch_core::power::Address;
+use dogwatch_core::power::{Address, OwnerRules};
 use dogwatch_core::{reboot, remedy as rules};
 use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_k8s::leader::LeaderClient;
@@ -232,6 +233,7 @@ fn lock(context: &Context, gatekeeper: Arc<dyn Gatekeeper>) -> Engine {
         process: context.process.clone(),
         clock: context.clock.clone(),
         flags: context.flags.clone(),
+        fleetlock_groups: FleetlockGroups::new(["*", "default"]),
         fleetlock_drain: false,
         gatekeeper,
     })
@@ -290,7 +292,7 @@ impl Way {
         Settings {
             config: self.config,
             max_concurrent: NonZeroUsize::new(100).expect("it is not 0"),
-            host_namespaces: BTreeSet::new(),
+            owners: OwnerRules::default(),
             connect: self.connect,
             board: board.clone(),
         }

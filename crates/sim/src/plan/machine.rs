@@ -136,10 +136,7 @@ impl Machine {
     /// Whether a reboot may begin.
     pub(super) fn leave(&self, flags: &Config, now: Now) -> Allowance {
         let rule = self.rule(flags);
-        let last = self.object.last.get();
-        let interval = MinInterval {
-            last: last.map(|last| last.finished),
-        };
+        let interval = MinInterval::of(self.object.last.get());
         let needs = rule.config.drain_timeout;
         policy::allowed(&self.policies, rule.policy, needs, interval, now.wall)
     }

@@ -215,7 +215,7 @@ impl Slots {
                     holder: holder.clone(),
                     node: record.and_then(|record| record.node.clone()),
                     max: record.map(|record| record.max),
-                    fences_control_plane: false,
+                    remediation: None,
                 }
             })
             .collect()

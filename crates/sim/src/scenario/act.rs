@@ -132,12 +132,7 @@ pub fn person(stage: &Stage, wish: &Wish) -> Result<(), String> {
             reason,
             not_before,
         } => {
-            let mut request = json!({ "reason": reason, "requester": "admin" });
-            if let Some(time) = not_before {
-                request["notBefore"] = json!(stage.time_in(*time).to_string());
-            }
-            let name = dogwatch_api::annotation::REBOOT_REQUESTED;
-            let patch = json!({ "metadata": { "annotations": { name: request.to_string() } } });
+            let patch = request_for(stage, reason, *not_before);
             stage.person(Method::PATCH, &node_path(node), &patch)
         }
         Wish::PatchHost { host, patch } => {
@@ -152,6 +147,14 @@ pub fn person(stage: &Stage, wish: &Wish) -> Result<(), String> {
                 &path,
                 &json!({ "spec": budget_spec(budget) }),
             )
+        }
+        Wish::RefuseEvictions(policy) => {
+            stage.server.store().refuse_evictions(policy.clone());
+            return Ok(());
+        }
+        Wish::AdmitEvictions(policy) => {
+            stage.server.store().admit_evictions(policy);
+            return Ok(());
         }
         Wish::Pod {
             name,
@@ -176,12 +179,24 @@ pub fn person(stage: &Stage, wish: &Wish) -> Result<(), String> {
         }
         Wish::Abort { node, reason } => {
             let abort = json!({ "requester": "admin", "reason": reason });
-            let name = dogwatch_api::annotation::ABORT_REQUESTED;
-            let patch = json!({ "metadata": { "annotations": { name: abort.to_string() } } });
+            let patch = annotated(dogwatch_api::annotation::ABORT_REQUESTED, &abort);
             stage.person(Method::PATCH, &node_path(node), &patch)
         }
     };
     done.map_err(|error| error.to_string())
+}
+
+/// The annotation by which a person requests a reboot.
+fn request_for(stage: &Stage, reason: &str, not_before: Option<Duration>) -> Value {
+    let mut request = json!({ "reason": reason, "requester": "admin" });
+    if let Some(time) = not_before {
+        request["notBefore"] = json!(stage.time_in(time).to_string());
+    }
+    annotated(dogwatch_api::annotation::REBOOT_REQUESTED, &request)
+}
+
+fn annotated(name: &str, value: &Value) -> Value {
+    json!({ "metadata": { "annotations": { name: value.to_string() } } })
 }
 
 fn budget_spec(budget: &Budget) -> Value {

@@ -45,9 +45,10 @@ pub(super) struct Told {
 }
 
 /// Every word of an answer.
-pub(super) const WORDS: [&str; 8] = [
+pub(super) const WORDS: [&str; 9] = [
     "held",
     "busy",
+    "not-allowed",
     "drain-failed",
     "refused",
     "too-many",
@@ -61,6 +62,7 @@ impl From<LockAnswer> for Told {
         let (word, line) = match answer {
             LockAnswer::Held { why } => ("held", why),
             LockAnswer::Busy { why } => ("busy", why),
+            LockAnswer::NotAllowed { why, .. } => ("not-allowed", why),
             LockAnswer::DrainFailed { why } => ("drain-failed", why),
             LockAnswer::Refused { why } => ("refused", why),
             LockAnswer::TooMany { why } => ("too-many", why),

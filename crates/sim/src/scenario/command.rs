@@ -10,6 +10,7 @@ use super::condition::Condition;
 use super::controllers::ControllerDeed;
 use super::faults::Rule;
 use super::metal::{HostSetup, MetalDeed};
+use crate::api::EvictionPolicy;
 use crate::host::{Alert, RebootCommand};
 use crate::seed::Seed;
 use crate::world::ClusterSpec;
@@ -182,6 +183,10 @@ pub enum Wish {
         /// What it wants from now on.
         budget: Budget,
     },
+    /// A policy refuses evictions.
+    RefuseEvictions(EvictionPolicy),
+    /// The policy of this name refuses them no more.
+    AdmitEvictions(String),
     /// Puts a pod without an owner onto a node.
     Pod {
         /// Its name.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dogwatch_controller::lock::service::LockRequest;
+use dogwatch_controller::lock::service::{LockRequest, Wait};
 use dogwatch_controller::run::Component;
 
 use super::caller::{Asked, CallWish, client};
@@ -33,8 +33,8 @@ pub enum ControllerDeed {
         client: String,
         /// Whom it asks.
         at: String,
-        /// Whether it wants to wait.
-        wait: bool,
+        /// How long it wants to wait.
+        wait: Wait,
     },
     /// A host gives the lock up.
     Unlock {
@@ -78,7 +78,13 @@ pub(super) fn read(name: &str, words: &mut Words) -> Result<ControllerDeed, Stri
             if call == "unlock" {
                 return Ok(ControllerDeed::Unlock { client, at });
             }
-            let wait = !words.is_next("nowait");
+            let wait = if words.is_next("nowait") {
+                Wait::No
+            } else if words.is_next("always") {
+                Wait::Always
+            } else {
+                Wait::Soon
+            };
             ControllerDeed::Lock { client, at, wait }
         }
     })

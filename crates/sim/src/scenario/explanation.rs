@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use dogwatch_core::Now;
-use dogwatch_core::explain::{self, CoordinatorSeen, HostView, Line, RemedyTarget, View};
+use dogwatch_core::explain::{
+    self, CoordinatorSeen, HostView, Line, RemedyExplanation, RemedyTarget, View,
+};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::power::HostName;
 use dogwatch_k8s::fleet::{FleetClient, HostFound, RemediesFound};
@@ -14,6 +16,8 @@ use crate::metal::NAMESPACE;
 
 /// What a person is told: a sentence, the chain, and what can be done.
 struct Told {
+    /// A remediation that is under way is told first.
+    is_first: bool,
     summary: String,
     chain: Vec<Line>,
     advice: Vec<String>,
@@ -61,6 +65,7 @@ async fn of_host(client: &FleetClient, name: &str, now: Now) -> Result<Told, Str
     };
     let told = explain::explain_host(&view, now);
     Ok(Told {
+        is_first: true,
         summary: told.summary,
         chain: told.chain,
         advice: told.advice,
@@ -72,18 +77,13 @@ async fn remediations(
     client: &FleetClient,
     node: &NodeName,
     now: Now,
-) -> Result<Vec<Told>, String> {
+) -> Result<Vec<RemedyExplanation>, String> {
     let view = match client.remedies().await.map_err(failed)? {
         RemediesFound::There(view) => view,
         RemediesFound::NoKind => return Ok(Vec::new()),
     };
-    let all = explain::explain_remedies(&view, &RemedyTarget::Node(node.clone()), now);
-    let told = all.into_iter().map(|told| Told {
-        summary: told.summary,
-        chain: told.chain,
-        advice: told.advice,
-    });
-    Ok(told.collect())
+    let node = RemedyTarget::Node(node.clone());
+    Ok(explain::explain_remedies(&view, &node, now))
 }
 
 #[expect(
@@ -118,7 +118,9 @@ async fn of_node(
         coordinator: CoordinatorSeen::Unknown,
         healer,
     };
-    let planned = explain::explain(&view, now).map(|told| Told {
+    let planned = explain::explain(&view, now).map(|told| told.beside(&forced));
+    let planned = planned.map(|told| Told {
+        is_first: false,
         summary: told.summary,
         chain: told.chain,
         advice: told.advice,
@@ -126,5 +128,16 @@ async fn of_node(
     if planned.is_none() && forced.is_empty() {
         return Err("there is no such Node".into());
     }
-    Ok(planned.into_iter().chain(forced).collect())
+    let forced = forced.into_iter().map(|told| Told {
+        is_first: told.under_way,
+        summary: told.summary,
+        chain: told.chain,
+        advice: told.advice,
+    });
+    let (mut all, others): (Vec<Told>, Vec<Told>) = planned
+        .into_iter()
+        .chain(forced)
+        .partition(|told| told.is_first);
+    all.extend(others);
+    Ok(all)
 }

@@ -30,7 +30,7 @@ kill NODE|CONTROLLER [at call N before|after]
 hold NODE|CONTROLLER
 resume NODE|CONTROLLER
 stop CONTROLLER
-lock HOST|GROUP/ID at CONTROLLER [nowait]
+lock HOST|GROUP/ID at CONTROLLER [nowait|always]
 unlock HOST|GROUP/ID at CONTROLLER
 hang-up HOST|GROUP/ID
 bmc HOST FAULT|well

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::command::{Command, Deed, PrometheusChange, Trouble, Wish};
 use super::words::Words;
 use super::{controllers, faults, metal, policy};
+use crate::api::EvictionPolicy;
 use crate::host::{Alert, RebootCommand};
 use crate::world::cluster::Budget;
 
@@ -27,7 +28,7 @@ pub(super) fn happening(name: &str, words: &mut Words) -> Result<Command, String
         }
         "kill" => kill(words),
         "request" | "cordon" | "uncordon" | "annotate" | "unannotate" | "label" | "delete"
-        | "budget" | "pod" | "policy" | "policies" | "abort" => {
+        | "budget" | "eviction-policy" | "pod" | "policy" | "policies" | "abort" => {
             Ok(Command::Person(wish(name, words)?))
         }
         name if controllers::NAMES.contains(&name) => {
@@ -117,6 +118,7 @@ fn wish(name: &str, words: &mut Words) -> Result<Wish, String> {
             name: words.next("the budget's name")?,
             budget: budget_options(words)?,
         },
+        "eviction-policy" => eviction_policy(words)?,
         _ => {
             let name = words.next("the pod's name")?;
             words.expect("on")?;
@@ -131,6 +133,21 @@ fn wish(name: &str, words: &mut Words) -> Result<Wish, String> {
             }
         }
     })
+}
+
+fn eviction_policy(words: &mut Words) -> Result<Wish, String> {
+    let name = words.next("the policy's name")?;
+    if words.is_next("removed") {
+        return Ok(Wish::AdmitEvictions(name));
+    }
+    words.expect("refuses")?;
+    let pods = words.next("how the pods' names begin")?;
+    let message = words.option("message").unwrap_or_else(|| "not yet".into());
+    Ok(Wish::RefuseEvictions(EvictionPolicy {
+        name,
+        pods,
+        message,
+    }))
 }
 
 fn labels(word: &str) -> Result<BTreeMap<String, String>, String> {

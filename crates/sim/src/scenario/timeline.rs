@@ -94,7 +94,9 @@ impl Timeline {
     /// Adds a line about nothing, after everything until now.
     pub fn say(&mut self, text: &str, names: &Names) {
         self.flush(names);
-        let at = Some(self.moment.max(Instant::now()) - self.start);
+        // What follows within the same moment is told as of now, or times would run backwards.
+        self.moment = self.moment.max(Instant::now());
+        let at = Some(self.moment - self.start);
         self.lines.push(Told {
             at,
             about: String::new(),
@@ -228,6 +230,23 @@ mod tests {
     #[test]
     fn a_time_is_written_as_people_write_it() {
         assert_eq!(clock(Duration::from_millis(3_723_045)), "1:02:03.045");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn times_never_run_backwards() {
+        let names = Names::default();
+        let mut timeline = Timeline::new(Duration::from_millis(120));
+        let pass = async |millis| tokio::time::advance(Duration::from_millis(millis)).await;
+        pass(500).await;
+        timeline.add(Entry::line("s1", "off is proved"), &names);
+        pass(50).await;
+        timeline.say("> s2 writes", &names);
+        timeline.add(Entry::line("s1", "powers on"), &names);
+        pass(200).await;
+        let told = timeline.fresh(&names);
+        let times: Vec<Option<Duration>> = told.iter().map(|told| told.at).collect();
+        assert_eq!(told.len(), 3);
+        assert!(times.is_sorted(), "{told:?}");
     }
 
     #[test]

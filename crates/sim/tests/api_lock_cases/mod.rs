@@ -7,8 +7,12 @@ pub mod world;
 
 use std::time::Duration;
 
-use dogwatch_controller::lock::service::{LockAnswer, LockRequest, LockService as _, UnlockAnswer};
+use dogwatch_controller::lock::service::{
+    LockAnswer, LockRequest, LockService as _, UnlockAnswer, Wait,
+};
+use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::reboot::Config;
+use dogwatch_k8s::lock::{RemedyLease, Taken};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -28,6 +32,8 @@ macro_rules! every_api_case {
             waiters_at_one_replica_are_served_in_the_order_they_came
             a_client_that_goes_away_leaves_nothing_and_frees_nothing_that_its_retry_got
             a_fleetlock_group_is_a_lock_of_its_own
+            no_host_is_let_go_beside_a_machine_that_is_remediated_whose_node_is_deleted
+            a_fleetlock_group_that_nobody_named_makes_no_lease
             a_replicas_own_lease_names_who_waits_and_goes_at_the_end
             a_replica_that_ends_gives_back_what_nobody_was_told
             a_node_is_cordoned_and_drained_before_its_host_is_told_and_comes_back_after
@@ -38,6 +44,8 @@ macro_rules! every_api_case {
             a_client_that_goes_away_during_the_drain_leaves_the_node_as_it_was
             a_retry_takes_the_drain_over_and_the_first_call_may_go_away
             an_unlock_elsewhere_ends_a_drain_under_way
+            a_node_that_is_deleted_during_its_drain_is_not_told_as_held
+            a_host_whose_node_was_deleted_for_its_remediation_waits_until_it_is_back
         }
     };
 }
@@ -142,7 +150,7 @@ pub async fn a_client_that_goes_away_leaves_nothing_and_frees_nothing_that_its_r
     for millis in (0..60).step_by(3) {
         let first = one.lock(LockRequest {
             client: client.clone(),
-            wait: true,
+            wait: Wait::Always,
         });
         let gone = timeout(Duration::from_millis(millis), first);
         let (gone, retry) = tokio::join!(gone, lock(&two, &client));
@@ -158,13 +166,50 @@ pub async fn a_client_that_goes_away_leaves_nothing_and_frees_nothing_that_its_r
     for millis in (0..60).step_by(3) {
         let first = one.lock(LockRequest {
             client: client.clone(),
-            wait: true,
+            wait: Wait::Always,
         });
         match timeout(Duration::from_millis(millis), first).await {
             Ok(_) => leave(&two, &client).await,
             Err(_) => world.until_free().await,
         }
     }
+}
+
+pub async fn no_host_is_let_go_beside_a_machine_that_is_remediated_whose_node_is_deleted(
+    world: &World,
+) {
+    let one = world.replica();
+    let fleetlock = dogwatch_controller::lock::service::Client::FleetLock {
+        group: "workers".into(),
+        id: "x".into(),
+    };
+    let remedy = RemedyLease::new(world.base.client.clone(), &world.base.namespace);
+    // No Node of this name is there.
+    let node = NodeName::new("deleted").unwrap();
+    let take = async |group: Option<GroupName>| {
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        let taken = remedy.take(&node, false, group, "node/deleted", now).await;
+        let Taken::Held(held) = taken.unwrap() else {
+            panic!("nobody else holds it")
+        };
+        held
+    };
+    // Of no group that can be told, it counts in each.
+    let held = take(None).await;
+    for client in [&host("a"), &fleetlock] {
+        let LockAnswer::Busy { why } = try_lock(&one, client).await else {
+            panic!("{client}: both are out")
+        };
+        assert!(why.contains("dogwatch-remedy-deleted"), "{why}");
+    }
+    remedy.free(&held).await.unwrap();
+    let held = take(Some(GroupName::default_group())).await;
+    assert!(settles(&try_lock(&one, &host("a")).await));
+    have(&one, &fleetlock).await;
+    leave(&one, &fleetlock).await;
+    remedy.free(&held).await.unwrap();
+    have(&one, &host("a")).await;
+    leave(&one, &host("a")).await;
 }
 
 pub async fn a_fleetlock_group_is_a_lock_of_its_own(world: &World) {
@@ -200,6 +245,41 @@ pub async fn a_fleetlock_group_is_a_lock_of_its_own(world: &World) {
     }
 }
 
+/// Strangers choose the names of groups, and each would be a Lease for ever.
+pub async fn a_fleetlock_group_that_nobody_named_makes_no_lease(world: &World) {
+    let client = |group: &str| dogwatch_controller::lock::service::Client::FleetLock {
+        group: group.into(),
+        id: "x".into(),
+    };
+    let named = world.replica_serving(&["storage"]);
+    let any = world.replica_serving(&["*"]);
+    let attempts = [
+        (&named, "g1"),
+        (&named, "Storage"),
+        (&named, "default"),
+        (&any, "default"),
+        (&any, "control-plane"),
+    ];
+    for (replica, group) in attempts {
+        for answer in [
+            try_lock(replica, &client(group)).await,
+            lock(replica, &client(group)).await,
+        ] {
+            let LockAnswer::Refused { why } = answer else {
+                panic!("{group}: {answer:?}")
+            };
+            assert!(why.contains("--fleetlock-groups"), "{why}");
+        }
+        // Who holds nothing may say so, whatever its group is.
+        leave(replica, &client(group)).await;
+    }
+    assert_eq!(world.leases().await, []);
+    have(&named, &client("storage")).await;
+    have(&any, &client("g1")).await;
+    leave(&named, &client("storage")).await;
+    leave(&any, &client("g1")).await;
+}
+
 pub async fn a_replicas_own_lease_names_who_waits_and_goes_at_the_end(world: &World) {
     let one = world.replica();
     have(&one, &host("a")).await;
@@ -210,7 +290,11 @@ pub async fn a_replicas_own_lease_names_who_waits_and_goes_at_the_end(world: &Wo
             let own = replicas.first().map(|own| own.annotations().clone());
             let text = own.unwrap_or_default();
             let waiting = text.get("dogwatch.dev/waiting");
-            if waiting.is_some_and(|text| text.contains("api/b")) {
+            let told = text.get("dogwatch.dev/waiting-hosts");
+            let told = told.is_some_and(|text| {
+                text.contains("api/b") && text.contains("LockHeldByOther") && text.contains("api/a")
+            });
+            if waiting.is_some_and(|text| text.contains("api/b")) && told {
                 return replicas;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -403,4 +487,33 @@ pub async fn an_unlock_elsewhere_ends_a_drain_under_way(world: &World) {
     assert!(!is_held(&answer), "{answer:?}");
     world.until_free().await;
     assert_eq!(world.closed().await, (false, None));
+}
+
+pub async fn a_node_that_is_deleted_during_its_drain_is_not_told_as_held(world: &World) {
+    let one = world.replica();
+    let call = stuck(world, &one).await;
+    world.delete_node().await;
+    let answer = call.await.unwrap();
+    let LockAnswer::DrainFailed { why } = &answer else {
+        panic!("its pods were not seen to go: {answer:?}")
+    };
+    assert!(why.contains("was deleted before it was drained"), "{why}");
+    world.until_free().await;
+}
+
+pub async fn a_host_whose_node_was_deleted_for_its_remediation_waits_until_it_is_back(
+    world: &World,
+) {
+    let one = world.replica();
+    let client = host(&world.base.node);
+    world.begin_remediation().await;
+    world.delete_node().await;
+    let LockAnswer::Busy { why } = try_lock(&one, &client).await else {
+        panic!("nobody would drain the node that comes back in a moment")
+    };
+    assert!(why.contains("is being remediated"), "{why}");
+    assert_eq!(world.held().await, []);
+    world.end_remediation().await;
+    have(&one, &client).await;
+    leave(&one, &client).await;
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use dogwatch_controller::lock::engine::{CannotAsk, Engine, Setup};
 use dogwatch_controller::lock::service::{
-    Client, LockAnswer, LockRequest, LockService as _, UnlockAnswer,
+    Client, LockAnswer, LockRequest, LockService as _, UnlockAnswer, Wait,
 };
+use dogwatch_core::fleetlock::FleetlockGroups;
 use dogwatch_core::lock::{HolderId, LeaseSeen};
 use dogwatch_core::reboot::Config;
 use dogwatch_k8s::lock::LockClient;
@@ -55,6 +56,17 @@ impl World {
 
     /// A replica that asks as this client.
     pub fn replica_as(&self, client: kube::Client, flags: Config) -> Engine {
+        let groups = FleetlockGroups::new(["*", "default", "control-plane"]);
+        self.start(client, flags, groups)
+    }
+
+    /// A replica whose FleetLock serves these groups.
+    pub fn replica_serving(&self, groups: &[&str]) -> Engine {
+        let groups = FleetlockGroups::new(groups.iter().copied());
+        self.start(self.base.client.clone(), Config::default(), groups)
+    }
+
+    fn start(&self, client: kube::Client, flags: Config, groups: FleetlockGroups) -> Engine {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         Engine::start(Setup {
             client,
@@ -62,6 +74,7 @@ impl World {
             process: format!("replica{}", NEXT.fetch_add(1, Ordering::Relaxed)),
             clock: self.clock.clone(),
             flags,
+            fleetlock_groups: groups,
             fleetlock_drain: false,
             gatekeeper: std::sync::Arc::new(CannotAsk),
         })
@@ -159,13 +172,43 @@ impl World {
         all.items.into_iter().filter(own).collect()
     }
 
+    pub async fn delete_node(&self) {
+        let nodes: Api<Node> = Api::all(self.base.client.clone());
+        let params = kube::api::DeleteParams::default();
+        nodes.delete(&self.base.node, &params).await.unwrap();
+    }
+
+    /// The remediator has the node's machine in hand: its Lease is held.
+    pub async fn begin_remediation(&self) {
+        let lease = json!({
+            "metadata": { "name": format!("dogwatch-remedy-{}", self.base.node) },
+            "spec": { "holderIdentity": "remedy" },
+        });
+        let lease = serde_json::from_value(lease).unwrap();
+        let params = kube::api::PostParams::default();
+        self.all_leases().create(&params, &lease).await.unwrap();
+    }
+
+    /// It is done: the Lease is free.
+    pub async fn end_remediation(&self) {
+        let free = Patch::Merge(json!({ "spec": { "holderIdentity": null } }));
+        let name = format!("dogwatch-remedy-{}", self.base.node);
+        let params = PatchParams::default();
+        let leases = self.all_leases();
+        leases.patch(&name, &params, &free).await.unwrap();
+    }
+
+    fn all_leases(&self) -> Api<Lease> {
+        Api::namespaced(self.base.client.clone(), &self.base.namespace)
+    }
+
     /// The node is gone: the next case's groups are empty.
     pub async fn end(&self) {
         let nodes: Api<Node> = Api::all(self.base.client.clone());
-        nodes
-            .delete(&self.base.node, &kube::api::DeleteParams::default())
-            .await
-            .unwrap();
+        let node = nodes.get_opt(&self.base.node).await.unwrap();
+        if node.is_some() {
+            self.delete_node().await;
+        }
     }
 }
 
@@ -185,7 +228,7 @@ pub async fn within<T>(what: impl Future<Output = T>) -> T {
 pub fn lock(replica: &Engine, client: &Client) -> impl Future<Output = LockAnswer> + Send + use<> {
     let asked = LockRequest {
         client: client.clone(),
-        wait: true,
+        wait: Wait::Always,
     };
     within(replica.lock(asked))
 }
@@ -196,7 +239,7 @@ pub fn try_lock(
 ) -> impl Future<Output = LockAnswer> + Send + use<> {
     let asked = LockRequest {
         client: client.clone(),
-        wait: false,
+        wait: Wait::No,
     };
     within(replica.lock(asked))
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dogwatch_controller::lock::engine::Engine;
-use dogwatch_controller::lock::service::{Client, LockRequest, LockService as _};
+use dogwatch_controller::lock::service::{Client, LockRequest, LockService as _, Wait};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
@@ -97,7 +97,7 @@ async fn one_round(
     loop {
         let asked = LockRequest {
             client: client.clone(),
-            wait: true,
+            wait: Wait::Always,
         };
         let call = any(random).lock(asked);
         if random.random_bool(0.5) {

@@ -79,6 +79,7 @@ const ROWS: &[Row] = &[
     ("answer-lost 20s", "on", Off, "TimedOut?", "off"),
     ("answer-lost 20s", "off", On, "TimedOut?", "on"),
     ("task-never-ends", "on", Off, "TimedOut?", "off"),
+    ("task-unnamed", "on", Off, "AcceptedWithoutTask", "off"),
     ("task-fails", "on", Off, "Refused", "on"),
     ("off-reported-early 20s", "on", Off, "Accepted", "off"),
     // Readings.
@@ -172,6 +173,7 @@ fn reading(reading: Reading) -> &'static str {
 fn answer(answer: Answer) -> &'static str {
     match answer {
         Answer::Accepted => "Accepted",
+        Answer::AcceptedWithoutTask => "AcceptedWithoutTask",
         Answer::AlreadyThere => "AlreadyThere",
     }
 }

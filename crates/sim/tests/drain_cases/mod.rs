@@ -8,7 +8,7 @@ pub mod world;
 
 use std::time::Duration;
 
-use dogwatch_core::drain::{Answer, DrainConfig, EvictionId, PodRef, Try, Way};
+use dogwatch_core::drain::{Answer, DrainConfig, EvictionId, PodRef, Refuser, Try, Way};
 use dogwatch_k8s::drain::{Attachments, ask_to_go};
 use serde_json::json;
 
@@ -313,4 +313,30 @@ pub async fn the_third_replacement_that_tolerates_the_cordon_stays_and_is_report
         .await;
     assert!(progress.drained(), "{progress:?}");
     assert_eq!(world.pods().await, ["web-3"]);
+}
+
+/// A policy refuses evictions of pods whose name begins with `web`; `admit` takes it away.
+pub async fn an_eviction_that_a_policy_refuses_is_waited_for_and_the_policy_named(
+    world: &World,
+    policy: &str,
+    message: &str,
+    admit: impl AsyncFnOnce(),
+) {
+    world.until_evictions_are_refused("web-none").await;
+    world.pod("web", json!({})).await;
+    world.pod("other", json!({})).await;
+    let drain = world.drain(DrainConfig::default());
+    let progress = world
+        .until(&drain, |progress| {
+            progress.gone == 1 && !progress.blocked.is_empty()
+        })
+        .await;
+    let refused = progress.blocked[0].refused.clone().unwrap();
+    assert_eq!(refused.by, Refuser::Policy(policy.to_owned()));
+    assert_eq!(refused.said, message);
+    assert!(!progress.incomplete());
+    assert_eq!(world.pods().await, ["web"]);
+    admit().await;
+    world.until_drained(&drain).await;
+    assert_eq!(world.pods().await, [""; 0]);
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use dogwatch_core::Now;
-use dogwatch_core::drain::{DrainConfig, Progress};
-use dogwatch_k8s::drain::{Handle, Runner};
+use dogwatch_core::drain::{Answer, DrainConfig, EvictionId, PodRef, Progress, Try, Way};
+use dogwatch_k8s::drain::{Handle, Runner, ask_to_go};
 use dogwatch_k8s::watch::{Event, Full, Selection, watch};
 use futures::StreamExt as _;
 use jiff::Timestamp;
@@ -99,6 +99,29 @@ impl World {
             }
         };
         Runner::start(client, &self.node, config, clock)
+    }
+
+    /// Nothing tells when an API server goes by a new policy or webhook: this is how often it is asked.
+    /// No pod of this name need be there: admission comes before the pod is read.
+    pub async fn until_evictions_are_refused(&self, pod: &str) {
+        let one = Try {
+            id: EvictionId(0),
+            pod: PodRef {
+                namespace: self.namespace.clone(),
+                name: pod.to_owned(),
+                uid: "u".into(),
+            },
+            way: Way::Evict,
+        };
+        self.within(async {
+            while !matches!(
+                ask_to_go(&self.client, &one).await,
+                Answer::NotAdmitted { .. }
+            ) {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        })
+        .await;
     }
 
     pub async fn within<T>(&self, what: impl Future<Output = T>) -> T {

@@ -8,7 +8,7 @@ pub mod world;
 use std::time::Duration;
 
 use dogwatch_core::lock::Verdict;
-use dogwatch_k8s::lock::{Freed, Taken};
+use dogwatch_k8s::lock::{Freed, ReleaseOutcome, Taken};
 use jiff::SignedDuration;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -25,6 +25,9 @@ macro_rules! every_case {
             another_remediation_of_the_same_node_takes_over_and_the_older_one_frees_nothing
             a_lease_that_somebody_else_holds_is_refused
             a_nodes_number_makes_no_slot_of_its_lease_and_every_budget_counts_it
+            a_machine_that_is_remediated_counts_until_its_lease_is_freed_though_its_node_is_deleted
+            a_remediated_node_that_held_the_slot_counts_also_once_its_slot_is_broken
+            a_remediation_whose_record_names_no_group_counts_in_every_group
             a_control_plane_node_is_not_fenced_beside_a_planned_reboot_of_another_one
             no_control_plane_node_reboots_beside_the_remediation_of_another_one
             a_remediation_that_went_ahead_is_not_given_up_for_one_who_came_later
@@ -51,7 +54,7 @@ pub async fn a_remediation_holds_its_lease_at_once_and_done_again_it_writes_noth
     assert_eq!(
         record,
         json!({ "node": world.node_name("n1").as_str(), "subject": "machine/ns/m",
-            "controlPlane": false, "since": "1970-01-01T00:00:00Z" })
+            "controlPlane": false, "group": "default", "since": "1970-01-01T00:00:00Z" })
     );
     assert_eq!(held(world.take("n1", false, "machine/ns/m").await), first);
     assert_eq!(world.remedy_lease("n1").await, lease);
@@ -117,6 +120,70 @@ pub async fn a_nodes_number_makes_no_slot_of_its_lease_and_every_budget_counts_i
     assert_eq!(ours.next().unwrap().why, why);
     let slots = world.hand("n2").list_all().await.unwrap();
     assert_eq!(slots, [lease]);
+}
+
+pub async fn a_machine_that_is_remediated_counts_until_its_lease_is_freed_though_its_node_is_deleted(
+    world: &World,
+) {
+    for node in ["n1", "n2"] {
+        world.make_node(node, &json!({}), None).await;
+    }
+    let remedy = held(world.take("n1", false, "machine/ns/m").await);
+    world.delete_node("n1").await;
+    let lease = world.win("n2", "default").await;
+    let out = world.counted("n2", &lease, "default", "n1").await;
+    assert_eq!(out, Some(format!("holds {}", remedy.lease)));
+    let other = world.win("n2", "other").await;
+    assert_eq!(world.counted("n2", &other, "other", "n1").await, None);
+    // Its kubelet has registered, and it is not Ready for good yet.
+    world.make_node("n1", &json!({}), None).await;
+    let out = world.counted("n2", &lease, "default", "n1").await;
+    assert_eq!(out, Some(format!("holds {}", remedy.lease)));
+    world.remedy().free(&remedy).await.unwrap();
+    assert_eq!(world.counted("n2", &lease, "default", "n1").await, None);
+}
+
+pub async fn a_remediated_node_that_held_the_slot_counts_also_once_its_slot_is_broken(
+    world: &World,
+) {
+    for node in ["n1", "n2"] {
+        world.make_node(node, &json!({}), None).await;
+    }
+    let slot = world.win("n1", "default").await;
+    let remedy = held(world.take("n1", false, "machine/ns/m").await);
+    world.delete_node("n1").await;
+    let broken = world.hand("n2").break_lock(&slot).await;
+    assert!(matches!(broken, ReleaseOutcome::Freed(_)), "{broken:?}");
+    let lease = world.win("n2", "default").await;
+    let out = world.counted("n2", &lease, "default", "n1").await;
+    assert_eq!(out, Some(format!("holds {}", remedy.lease)));
+}
+
+pub async fn a_remediation_whose_record_names_no_group_counts_in_every_group(world: &World) {
+    for node in ["n1", "n2"] {
+        world.make_node(node, &json!({}), None).await;
+    }
+    let remedy = held(world.take("n1", false, "machine/ns/m").await);
+    world.delete_node("n1").await;
+    let lease = world.win("n2", "other").await;
+    let out = Some(format!("holds {}", remedy.lease));
+    let counted = || world.counted("n2", &lease, "other", "n1");
+    assert_eq!(counted().await, None, "it is of another group");
+    // As an older version wrote it; and one that nobody can read.
+    let older = json!({ "node": world.node_name("n1").as_str(), "subject": "machine/ns/m",
+        "controlPlane": false, "since": "1970-01-01T00:00:00Z" });
+    for record in [older.to_string(), "{".to_owned()] {
+        let body = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": { "annotations": { "dogwatch.dev/holder": record } },
+            "spec": { "holderIdentity": "remedy", "acquireTime": "1970-01-01T00:00:00.000000Z" } });
+        let (params, body) = (PatchParams::apply("remedy"), Patch::Apply(body));
+        let patched = world.leases().patch(&remedy.lease, &params, &body).await;
+        patched.unwrap();
+        assert_eq!(counted().await, out, "{record}");
+    }
+    // Whoever takes it again, and sees the group, says so.
+    held(world.take("n1", false, "machine/ns/m").await);
+    assert_eq!(counted().await, None);
 }
 
 pub async fn a_control_plane_node_is_not_fenced_beside_a_planned_reboot_of_another_one(

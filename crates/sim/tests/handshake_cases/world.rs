@@ -176,7 +176,13 @@ impl World {
         let name = self.node_name(short);
         let now = Timestamp::UNIX_EPOCH;
         let remedy = self.remedy();
-        let taken = remedy.take(&name, control_plane, subject, now);
+        let group = if control_plane {
+            GroupName::control_plane()
+        } else {
+            GroupName::default_group()
+        };
+        let group = Some(group);
+        let taken = remedy.take(&name, control_plane, group, subject, now);
         taken.await.unwrap()
     }
 
@@ -223,6 +229,26 @@ impl World {
 
     pub async fn until<F: Future<Output = bool>>(&self, what: &str, seen: impl Fn() -> F) {
         until(what, seen).await;
+    }
+
+    /// The Node is deleted, as a remediation does.
+    pub async fn delete_node(&self, short: &str) {
+        let (name, params) = (self.node_name(short), DeleteParams::default());
+        self.nodes().delete(name.as_str(), &params).await.unwrap();
+    }
+
+    /// What of this node's the other one's count names.
+    pub async fn counted(
+        &self,
+        by: &str,
+        lease: &LeaseSeen,
+        group: &str,
+        short: &str,
+    ) -> Option<String> {
+        let (count, _) = self.count(by, lease, group).await;
+        let name = self.node_name(short);
+        let mut out = count.unavailable.into_iter();
+        Some(out.find(|out| out.name == name.as_str())?.why)
     }
 
     /// Takes the nodes and Machines away, so that no other case's leader finds them.

@@ -1,13 +1,14 @@
 //! Kinds that a cluster may lack: policies, and the hosts that carry nodes.
 
 use dogwatch_core::name::NodeName;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use dogwatch_testbed::fixtures;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::json;
 
 use super::world::World;
+use crate::support::objects::{self, CAPI, METAL3_MACHINE, OPENSHIFT};
 
 impl World {
     /// The kinds RebootPolicy and BareMetalHost.
@@ -23,11 +24,8 @@ impl World {
                     "schema": { "openAPIV3Schema": any } }],
             },
         });
-        let kinds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        for kind in [host, dogwatch_api::reboot_policy::crd()] {
-            let kind = serde_json::from_value(kind).unwrap();
-            kinds.create(&PostParams::default(), &kind).await.unwrap();
-        }
+        let kinds = [host, dogwatch_api::reboot_policy::crd()];
+        objects::install(&self.client, kinds).await;
         self.until("the kinds are served", || async {
             let everything = ListParams::default();
             let policies = self.policies().list(&everything).await.is_ok();
@@ -69,6 +67,50 @@ impl World {
             .create(&PostParams::default(), &host)
             .await
             .unwrap();
+    }
+
+    /// What links Machines to hosts, in all three kinds.
+    pub async fn install_machines(&self) {
+        let kinds = [
+            fixtures::openshift_machines(),
+            fixtures::cluster_api_machines(),
+            fixtures::metal3_machines(),
+        ];
+        objects::install(&self.client, kinds).await;
+        for kind in [OPENSHIFT, CAPI, METAL3_MACHINE] {
+            objects::until_served(&objects::objects(&self.client, &self.namespace, kind)).await;
+        }
+    }
+
+    /// So that other cases do without.
+    pub async fn remove_machines(&self) {
+        for (group, _, _, plural) in [OPENSHIFT, CAPI, METAL3_MACHINE] {
+            objects::take_out(&self.client, &format!("{plural}.{group}")).await;
+        }
+    }
+
+    /// A host that names no Node, and the Machine that is linked to it and to this Node.
+    pub async fn make_host_of_machine(&self, host: &str, machine: &str, node: &NodeName) {
+        let consumer = json!({ "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
+            "namespace": self.namespace, "name": machine });
+        let object = json!({
+            "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
+            "metadata": { "name": host },
+            "spec": { "online": true, "consumerRef": consumer },
+        });
+        let object = serde_json::from_value(object).unwrap();
+        let made = self.hosts().create(&PostParams::default(), &object).await;
+        made.unwrap();
+        let link = format!("{}/{host}", self.namespace);
+        let object = json!({
+            "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
+            "metadata": { "name": machine, "annotations": { "metal3.io/BareMetalHost": link } },
+            "spec": {},
+        });
+        let machines = objects::objects(&self.client, &self.namespace, OPENSHIFT);
+        objects::create(&machines, object).await;
+        let status = json!({ "nodeRef": { "kind": "Node", "name": node.as_str() } });
+        objects::change_status(&machines, machine, status).await;
     }
 
     pub async fn host_annotation(&self, host: &str, key: &str) -> Option<String> {

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+mod events;
 mod hosts;
 pub mod world;
 
@@ -15,6 +16,7 @@ use dogwatch_k8s::Kind;
 use dogwatch_k8s::node::patch_node;
 use serde_json::json;
 
+pub use events::a_warning_is_said_although_somebody_took_its_name_first;
 use world::{World, record};
 
 /// Every case, handed to a macro that makes a test of each.
@@ -31,6 +33,8 @@ macro_rules! every_case {
             a_reboot_that_does_not_happen_keeps_cordon_and_lock_and_is_said
             a_request_of_a_gone_process_leaves_and_its_cordon_with_it
             a_reboot_that_does_not_happen_is_handed_over_once_to_the_host_that_names_the_node
+            a_warning_is_said_although_somebody_took_its_name_first
+            a_reboot_that_does_not_happen_is_handed_over_to_the_host_of_its_machine
         }
     };
 }
@@ -269,4 +273,28 @@ pub async fn a_reboot_that_does_not_happen_is_handed_over_once_to_the_host_that_
     assert_eq!(world.host_annotation("h2", "reboot.metal3.io").await, None);
     let node = world.node("n1").await.unwrap();
     assert!(node.unschedulable && world.lease().await.holder.is_some());
+}
+
+pub async fn a_reboot_that_does_not_happen_is_handed_over_to_the_host_of_its_machine(
+    world: &World,
+) {
+    world.install_kinds().await;
+    world.install_machines().await;
+    let node = world.make_node("n1", Phase::Rebooting).await;
+    world.hold(&node).await;
+    world.escalating_policy_for("n1").await;
+    world.make_host("h2", &world.node_name("n2")).await;
+    world
+        .make_host_of_machine("h1", "m1", &world.node_name("n1"))
+        .await;
+    let _kubelet = world.kubelet("n1", "boot-1");
+    let _leader = world.leader();
+    world
+        .until("the host is asked", || async {
+            let asked = world.host_annotation("h1", "reboot.metal3.io").await;
+            asked.as_deref() == Some(r#"{"mode":"hard"}"#)
+        })
+        .await;
+    assert_eq!(world.host_annotation("h2", "reboot.metal3.io").await, None);
+    world.remove_machines().await;
 }

@@ -188,7 +188,7 @@ impl World {
         let presence = Presence::new(self.client.clone(), &self.namespace, process);
         let nobody_waits = BTreeMap::new();
         presence
-            .renew(&nobody_waits, Timestamp::UNIX_EPOCH)
+            .renew(&nobody_waits, &[], Timestamp::UNIX_EPOCH)
             .await
             .unwrap();
     }

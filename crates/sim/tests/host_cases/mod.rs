@@ -5,17 +5,23 @@
 pub mod world;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use dogwatch_core::Now;
 use dogwatch_core::condition::{Observation, Status, Write};
 use dogwatch_core::decision::{Event, Severity};
-use dogwatch_core::power::{Command, End, HostStatus, Intention, Owner, State, reason};
-use dogwatch_k8s::host::{SecretTrouble, WriteError};
+use dogwatch_core::power::{
+    Command, End, HostStatus, Intention, Owner, OwnerRules, SignsOfLife, State, reason,
+};
+use dogwatch_k8s::host::{HostView, SecretTrouble, WriteError};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use world::{World, writing};
+use crate::support::life::Life;
+use crate::support::objects::{CAPI, OPENSHIFT};
+use world::{World, bmc, writing};
 
 /// Every case, for the macro that makes tests of them.
 macro_rules! every_case {
@@ -30,9 +36,11 @@ macro_rules! every_case {
             annotations_are_taken_off_as_they_were_seen_and_no_others
             a_secret_is_read_by_its_name_and_half_a_one_is_said
             the_same_news_about_a_host_is_told_once_where_the_host_is
-            hosts_with_one_bmc_are_told_of_each_other
+            of_hosts_with_one_bmc_the_newer_is_told_of_the_older
             a_live_leader_of_metal3_owns_all_hosts_but_paused_ones_and_named_namespaces
             a_lease_that_nobody_renews_is_a_dead_leaders
+            a_leader_outside_of_metal3s_namespaces_owns_no_host_and_is_told
+            signs_of_life_are_those_of_the_nodes_that_a_host_carries_by_every_link
         }
     };
 }
@@ -327,10 +335,12 @@ pub async fn the_same_news_about_a_host_is_told_once_where_the_host_is(world: &W
     assert_eq!(about.uid.as_ref(), Some(&host.uid));
 }
 
-pub async fn hosts_with_one_bmc_are_told_of_each_other(world: &World) {
+pub async fn of_hosts_with_one_bmc_the_newer_is_told_of_the_older(world: &World) {
     world
         .host("a", "redfish://192.0.2.1/redfish/v1/Systems/1")
         .await;
+    // Creation times have whole seconds.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
     world.host("b", "ipmi://192.0.2.2").await;
     let mut sight = world.sight();
     let (a, b) = (world.name("a"), world.name("b"));
@@ -339,11 +349,11 @@ pub async fn hosts_with_one_bmc_are_told_of_each_other(world: &World) {
     let same = json!({ "spec": { "bmc": { "address": "ipmi://192.0.2.1" } } });
     world.change("b", &same).await;
     assert_eq!(sight.next().await, [a.clone(), b.clone()].into());
-    assert_eq!(sight.view().shared_with(&a), vec![world.name("b")]);
+    assert_eq!(sight.view().shared_with(&a), [], "it had it first");
     assert_eq!(sight.view().shared_with(&b), vec![world.name("a")]);
-    world.delete("b").await;
-    assert_eq!(sight.next().await, [a.clone(), b].into());
-    assert_eq!(sight.view().shared_with(&a), []);
+    world.delete("a").await;
+    assert_eq!(sight.next().await, [a, b.clone()].into());
+    assert_eq!(sight.view().shared_with(&b), []);
 }
 
 pub async fn a_live_leader_of_metal3_owns_all_hosts_but_paused_ones_and_named_namespaces(
@@ -392,4 +402,75 @@ pub async fn a_lease_that_nobody_renews_is_a_dead_leaders(world: &World) {
     // The Lease's second, and five that answers may be on their way.
     assert!(began.elapsed().as_secs() >= 6, "{:?}", began.elapsed());
     assert!(!was_seen || names.contains(&host.name));
+}
+
+/// Whoever may write Leases in one namespace would else switch off all power control.
+pub async fn a_leader_outside_of_metal3s_namespaces_owns_no_host_and_is_told(world: &World) {
+    let host = world.host("h", "ipmi://192.0.2.1").await;
+    let spec = json!({ "leaseDurationSeconds": i32::MAX });
+    world
+        .operator_lease("me", "2026-01-01T00:00:00.000000Z")
+        .await;
+    world.change_operator_lease(&json!({ "spec": spec })).await;
+    let mut sight = world.sight_by(OwnerRules::default());
+    let is_told = |view: &HostView| {
+        let told = view.leaders_not_believed();
+        told.get(&world.namespace).is_some_and(|who| who == "me")
+    };
+    let seen = sight.until(|view| view.owner(&host) == Owner::Ours && is_told(view));
+    world.while_renewed("me", seen).await;
+    assert_eq!(sight.view().owner(&host), Owner::Ours);
+    world
+        .operator_lease("", "2026-01-01T01:00:00.000000Z")
+        .await;
+    sight.until(|view| !is_told(view)).await;
+}
+
+pub async fn signs_of_life_are_those_of_the_nodes_that_a_host_carries_by_every_link(world: &World) {
+    let renewed = "2026-01-01T00:00:00.000000Z";
+    let signs = async |host: &str| {
+        let host = world.hosts().read(&world.name(host)).await.unwrap();
+        let host = Arc::new(host.unwrap());
+        world.hosts().signs_of_life(&host).await.unwrap()
+    };
+    let named = |signs: &SignsOfLife| {
+        let leases = signs.leases.iter();
+        let renewed = leases.map(|(node, lease)| (node.to_string(), lease.renewed));
+        renewed.collect::<Vec<_>>()
+    };
+    let life = Life::of(&world.people, &world.namespace).await;
+    let nodes = ["by-name", "by-machine", "by-infra", "by-openshift"];
+    for node in nodes {
+        life.renew(node, renewed).await;
+    }
+    world.host("none", "ipmi://192.0.2.1").await;
+    assert_eq!(signs("none").await, SignsOfLife::default());
+    world.host("h", "ipmi://192.0.2.2").await;
+    let annotation = json!({ "dogwatch.dev/node": life.node("by-name") });
+    world
+        .change("h", &json!({ "metadata": { "annotations": annotation } }))
+        .await;
+    world.host("m", "ipmi://192.0.2.3").await;
+    life.machine(CAPI, "by-machine", "m", json!({})).await;
+    world.host("i", "ipmi://192.0.2.4").await;
+    life.metal3_machine("i").await;
+    let infra = json!({ "spec": { "infrastructureRef": {
+        "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "Metal3Machine", "name": "i" } } });
+    life.machine(CAPI, "by-infra", "", infra).await;
+    let consumer = json!({ "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
+        "namespace": world.namespace, "name": "by-openshift" });
+    let spec = json!({ "online": true, "bmc": bmc("ipmi://192.0.2.5"), "consumerRef": consumer });
+    world.host_of("o", &spec).await;
+    life.machine(OPENSHIFT, "by-openshift", "o", json!({}))
+        .await;
+    let at = Some(renewed.parse().unwrap());
+    for (host, node) in [
+        ("h", "by-name"),
+        ("m", "by-machine"),
+        ("i", "by-infra"),
+        ("o", "by-openshift"),
+    ] {
+        assert_eq!(named(&signs(host).await), [(life.node(node), at)], "{host}");
+    }
+    life.clear(&nodes).await;
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use dogwatch_api::bare_metal_host::{CRD_NAME, crd};
-use dogwatch_core::power::{Host, HostName, Owner, StatusWrite};
+use dogwatch_core::power::{Host, HostName, Owner, OwnerRules, StatusWrite};
 use dogwatch_k8s::host::{Cadence, HostClient, HostObject, HostView, HostWatch};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -165,6 +165,10 @@ impl World {
             .unwrap();
     }
 
+    pub async fn change_operator_lease(&self, change: &Value) {
+        objects::change(&self.api::<Lease>(), "baremetal-operator", change.clone()).await;
+    }
+
     /// metal3's leader lives until this has come to its end: a controller may have listed its Lease at
     /// any moment, and only a renewal after that proves anything.
     pub async fn while_renewed<T>(&self, holder: &str, what: impl Future<Output = T>) -> T {
@@ -199,9 +203,17 @@ impl World {
     /// What a controller sees that was told that these namespaces are its own.
     pub fn sight_with(&self, ours: &[&str]) -> Sight {
         let ours = ours.iter().map(|name| (*name).to_owned()).collect();
+        self.sight_by(OwnerRules {
+            host_namespaces: ours,
+            metal3_namespaces: [self.namespace.clone()].into(),
+        })
+    }
+
+    /// What a controller sees with these rules.
+    pub fn sight_by(&self, rules: OwnerRules) -> Sight {
         Sight(HostWatch::at(
             self.controller.clone(),
-            ours,
+            rules,
             CADENCE,
             || 0.5,
         ))

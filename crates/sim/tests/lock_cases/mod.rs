@@ -424,6 +424,10 @@ pub async fn two_fresh_reads_tell_a_missing_node_and_another_one(world: &World) 
     let free = world.free_lease().await;
     let held = world.win("a", &free).await;
     let there = HolderNode::There { uid: uid.clone() };
-    let evidence = lock::broken_by(&held, &there, &there).expect("the lock was taken for uid-a");
+    let reads = lock::HolderReads {
+        nodes: [there.clone(), there],
+        apart: lock::BETWEEN_HOLDER_READS,
+    };
+    let evidence = lock::broken_by(&held, &reads).expect("the lock was taken for uid-a");
     assert!(evidence.to_string().contains(&uid), "{evidence}");
 }

@@ -5,11 +5,14 @@ pub mod world;
 use std::time::Duration;
 
 use dogwatch_core::power::{Command, Config, End};
-use dogwatch_sim::bmc::{SimBmc, What};
+use dogwatch_sim::bmc::{Cause, SimBmc, What};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
+
+use crate::support::life::Life;
+use crate::support::objects::{self, CAPI};
 
 use self::world::{ANY, HARD, KEY, PASSWORD, World};
 
@@ -24,8 +27,12 @@ macro_rules! every_power_case {
             a_host_that_is_not_to_be_online_is_off_until_it_is
             a_host_whose_bmc_hangs_delays_no_other
             a_secret_that_is_missing_or_half_or_wrong_is_said_and_taken_when_it_is_mended
-            hosts_that_share_a_bmc_are_left_alone_and_both_say_so
+            of_two_hosts_with_one_bmc_the_older_is_served_and_the_newer_says_whose_it_is
             hosts_of_a_live_baremetal_operator_are_left_alone_unless_they_are_paused
+            a_lease_of_metal3s_name_in_anybodys_namespace_stops_no_power_control
+            a_host_whose_node_lives_gets_no_command_when_its_bmc_says_off
+            a_host_that_is_off_as_it_is_wanted_gets_no_command
+            a_bmc_that_names_no_task_is_sent_one_power_off_and_proved_by_two_readings
             a_host_that_is_made_anew_is_kept_anew
             a_host_without_a_usable_address_says_so
             another_leader_carries_a_reboot_on
@@ -195,28 +202,34 @@ pub async fn a_secret_that_is_missing_or_half_or_wrong_is_said_and_taken_when_it
     assert_eq!(bmc.machine().log().power_offs(), 0);
 }
 
-pub async fn hosts_that_share_a_bmc_are_left_alone_and_both_say_so(world: &World) {
+/// Whoever may make hosts could else stop the fencing of any other, by writing its address into one.
+pub async fn of_two_hosts_with_one_bmc_the_older_is_served_and_the_newer_says_whose_it_is(
+    world: &World,
+) {
     let bmc = world.host("h0").await;
+    // Creation times have whole seconds.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
     let address = world.park.address("h0", 80);
     let more = json!({ "spec": { "bmc": { "address": address } } });
     world.put_host("h1", &more).await;
     let _process = world.process("first");
-    for short in ["h0", "h1"] {
-        world.annotate(short, KEY, Some(HARD)).await;
-        world
-            .until("it says so", || async {
-                world.condition(short, "PowerAsWanted").await.1 == "SharedBMC"
-            })
-            .await;
-    }
-    world.time_passes().await;
-    assert_eq!(bmc.machine().log().power_offs(), 0);
+    world.annotate("h1", KEY, Some(HARD)).await;
     world
-        .hosts()
-        .delete("h1", &DeleteParams::default())
-        .await
-        .unwrap();
+        .until("it says so", || async {
+            world.condition("h1", "PowerAsWanted").await.1 == "SharedBMC"
+        })
+        .await;
+    world.time_passes().await;
+    assert_eq!(bmc.machine().log().power_offs(), 0, "the newer never acts");
+    world.annotate("h0", KEY, Some(HARD)).await;
     world.until_confirmed("h0").await;
+    assert_eq!(bmc.machine().log().power_offs(), 1);
+    let newer = world.read("h1").await;
+    assert_ne!(newer.status.powered_on, Some(false));
+    assert_eq!(newer.status.power.off_confirmed_at, None);
+    let params = DeleteParams::default();
+    world.hosts().delete("h0", &params).await.unwrap();
+    world.until_confirmed("h1").await;
 }
 
 pub async fn hosts_of_a_live_baremetal_operator_are_left_alone_unless_they_are_paused(
@@ -267,6 +280,121 @@ pub async fn hosts_of_a_live_baremetal_operator_are_left_alone_unless_they_are_p
         .await
         .unwrap();
     world.until_rebooted("h0", &bmc).await;
+}
+
+/// The attack: one create, by whoever may write Leases in one namespace, and all fencing stops.
+pub async fn a_lease_of_metal3s_name_in_anybodys_namespace_stops_no_power_control(world: &World) {
+    let tenant = format!("{}-tenant", world.namespace);
+    objects::make_namespace(&world.client, &tenant).await;
+    let leases: Api<Lease> = Api::namespaced(world.client.clone(), &tenant);
+    let lease = json!({ "metadata": { "name": "baremetal-operator" }, "spec": {
+        "holderIdentity": "me", "leaseDurationSeconds": i32::MAX,
+        "renewTime": "2026-01-01T00:00:00.000000Z" } });
+    objects::create(&leases, lease).await;
+    let bmc = world.host("h0").await;
+    let _process = world.process("first");
+    world.annotate("h0", KEY, Some(HARD)).await;
+    world.until_confirmed("h0").await;
+    let renewed = json!({ "spec": { "renewTime": "2026-01-01T00:00:09.000000Z" } });
+    objects::change(&leases, "baremetal-operator", renewed).await;
+    world.annotate("h0", KEY, None).await;
+    world
+        .until("it is on", || async { bmc.machine().state().is_powered() })
+        .await;
+    let params = DeleteParams::default();
+    leases.delete("baremetal-operator", &params).await.unwrap();
+}
+
+/// A rack's BMCs are updated, and say off of running hosts.
+pub async fn a_host_whose_node_lives_gets_no_command_when_its_bmc_says_off(world: &World) {
+    let life = Life::of(&world.client, &world.namespace).await;
+    let bmcs = [world.host("h0").await, world.host("h1").await];
+    let named = life.node("h0");
+    world
+        .annotate("h0", "dogwatch.dev/node", Some(&named))
+        .await;
+    life.machine(CAPI, "h1", "h1", json!({})).await;
+    let _process = world.process("first");
+    world.until_ready("h0").await;
+    world.until_ready("h1").await;
+    for bmc in &bmcs {
+        bmc.add(What::PowerState("Off".into()));
+    }
+    let renewing = async {
+        for second in 0.. {
+            let at = jiff::Timestamp::from_second(1_800_000_000 + second).unwrap();
+            let at = format!("{}.000000Z", at.strftime("%Y-%m-%dT%H:%M:%S"));
+            life.renew("h0", &at).await;
+            life.renew("h1", &at).await;
+            tokio::time::sleep(world.config.confirm).await;
+        }
+    };
+    let contradicted = async {
+        for short in ["h0", "h1"] {
+            world
+                .until("it is said", || async {
+                    let said = world.condition(short, "PowerAsWanted").await;
+                    said == ("Unknown".into(), "PowerContradicted".into())
+                })
+                .await;
+            assert_ne!(world.read(short).await.status.powered_on, Some(false));
+        }
+        world.time_passes().await;
+        bmcs.iter().for_each(SimBmc::cure_all);
+        for short in ["h0", "h1"] {
+            world
+                .until("it is as wanted", || async {
+                    world.condition(short, "PowerAsWanted").await.0 == "True"
+                })
+                .await;
+        }
+    };
+    tokio::select! {
+        () = contradicted => {}
+        () = renewing => {}
+    }
+    for bmc in &bmcs {
+        assert_eq!(bmc.counters().commands, 0);
+        assert_eq!(bmc.machine().log().power_offs(), 0);
+    }
+    life.clear(&["h0", "h1"]).await;
+}
+
+pub async fn a_host_that_is_off_as_it_is_wanted_gets_no_command(world: &World) {
+    let bmc = world.machine("h0");
+    bmc.machine().cut(Cause::Hand);
+    let more = json!({ "spec": { "online": false } });
+    world.put_host("h0", &more).await;
+    for process in ["first", "second"] {
+        let _process = world.process(process);
+        world
+            .until("it is as wanted", || async {
+                let wanted = world.condition("h0", "PowerAsWanted").await;
+                wanted == ("True".into(), "AsWanted".into())
+            })
+            .await;
+        assert_eq!(world.read("h0").await.status.powered_on, Some(false));
+    }
+    assert_eq!(bmc.counters().commands, 0);
+}
+
+pub async fn a_bmc_that_names_no_task_is_sent_one_power_off_and_proved_by_two_readings(
+    world: &World,
+) {
+    let bmc = world.host("h0").await;
+    bmc.add(What::TaskUnnamed);
+    let _process = world.process("first");
+    world.until_ready("h0").await;
+    world.annotate("h0", KEY, Some(HARD)).await;
+    world.until_confirmed("h0").await;
+    assert_eq!(bmc.counters().commands, 1, "it is not sent again");
+    assert_eq!(bmc.machine().log().power_offs(), 1);
+    world.annotate("h0", KEY, None).await;
+    world
+        .until("it is on", || async { bmc.machine().state().is_powered() })
+        .await;
+    world.time_passes().await;
+    assert_eq!(bmc.counters().commands, 2);
 }
 
 pub async fn a_host_that_is_made_anew_is_kept_anew(world: &World) {

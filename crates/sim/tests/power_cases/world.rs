@@ -1,7 +1,7 @@
 //! One API server with BareMetalHosts, simulated BMCs under them, and processes that keep them through
 //! the real Redfish driver.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use dogwatch_api::bare_metal_host::crd;
 use dogwatch_bmc::redfish::{Exchange, Redfish};
 use dogwatch_bmc::{Bmc, Credentials, Fault};
 use dogwatch_controller::power::{self, PowerBoard, Settings};
-use dogwatch_core::power::{Address, Config, Host, HostName};
+use dogwatch_core::power::{Address, Config, Host, HostName, OwnerRules};
 use dogwatch_core::reboot;
 use dogwatch_k8s::host::{HostObject, convert};
 use dogwatch_process::clock::Clock;
@@ -312,7 +312,10 @@ impl World {
         Settings {
             config: self.config,
             max_concurrent: NonZeroUsize::new(100).unwrap(),
-            host_namespaces: BTreeSet::new(),
+            owners: OwnerRules {
+                metal3_namespaces: [self.namespace.clone()].into(),
+                ..OwnerRules::default()
+            },
             connect: self.connect(),
             board: board.clone(),
         }

@@ -1,6 +1,7 @@
 //! What remediation keeps, on whatever API server, with simulated machines, kubelets and BMCs.
 
 pub mod bad;
+mod kept;
 pub mod world;
 
 use dogwatch_core::remedy::{MachineApi, MachineName, ObjectName, Subject, reason};
@@ -10,6 +11,7 @@ use kube::api::DynamicObject;
 use serde_json::json;
 
 pub use self::bad::whatever_is_wrong_is_said_with_what_to_do_and_the_healthy_one_beside_it_is_served;
+pub use self::kept::*;
 use self::world::{KEY, NEED, Process, World};
 
 /// Hands the name of each case to a macro that runs it somewhere.
@@ -25,6 +27,10 @@ macro_rules! every_remedy_case {
             another_leader_carries_a_remediation_on
             a_need_that_is_taken_away_before_the_key_is_not_served
             whatever_is_wrong_is_said_with_what_to_do_and_the_healthy_one_beside_it_is_served
+            what_is_kept_of_a_node_that_never_came_back_holds_up_no_later_remediation
+            nothing_that_somebody_writes_on_a_host_ends_up_on_a_node
+            what_an_older_version_kept_on_the_host_is_taken_over_in_the_middle_of_a_remediation
+            a_request_for_a_node_that_is_well_is_answered_at_once_and_never_fires
         }
     };
 }

@@ -17,7 +17,7 @@ use dogwatch_sim::seed::Seed;
 use dogwatch_sim::world::{Kubelet, KubeletConfig, KubeletHandle};
 use dogwatch_testbed::fixtures;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Event, Node};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
@@ -247,7 +247,19 @@ impl World {
         !has_ours
             && !is_fenced
             && !self.is_leased(short).await
+            && self.kept(short).await.is_none()
             && member.bmc.machine().state().living().is_some()
+    }
+
+    /// What is kept of this one's Node.
+    pub async fn kept(&self, short: &str) -> Option<ConfigMap> {
+        let host = self.metal.read(short).await;
+        let name = format!("node-backup-{}", host.uid);
+        self.backups().get_opt(&name).await.unwrap()
+    }
+
+    pub fn backups(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.metal.client.clone(), &self.home)
     }
 
     async fn is_leased(&self, short: &str) -> bool {

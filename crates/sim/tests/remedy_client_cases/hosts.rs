@@ -7,6 +7,7 @@ use dogwatch_k8s::remedy::WriteError;
 use serde_json::{Value, json};
 
 use super::world::{HOST, World, annotation};
+use crate::support::objects;
 
 pub fn record() -> Record {
     Record {
@@ -163,14 +164,69 @@ pub fn backup() -> Backup {
     }
 }
 
-pub async fn what_is_kept_for_a_node_is_kept_on_the_host_until_it_is_dropped(world: &World) {
-    let host = world.host("h", foreign()).await;
+pub async fn what_is_kept_for_a_node_is_kept_in_dogwatchs_namespace_until_it_is_dropped(
+    world: &World,
+) {
+    let consumer = json!({ "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
+        "namespace": "machines", "name": "m" });
+    let more = json!({ "metadata": { "annotations": foreign() },
+        "spec": { "online": true, "consumerRef": consumer } });
+    world.make(HOST, "h", more).await;
+    let host = world.host_now("h").await;
     let client = world.client();
-    let host = client.keep_backup(&host, &backup()).await.unwrap();
-    let kept = &host.annotations["dogwatch.dev/node-backup"];
-    assert_eq!(serde_json::from_str::<Backup>(kept).unwrap(), backup());
+    let kept = client.keep_backup(&host, &backup(), None).await.unwrap();
+    assert_eq!(world.kept(&host).await.as_deref(), Some(&kept));
+    assert_eq!((&kept.backup, &kept.consumer), (&backup(), &host.consumer));
+    assert_eq!(world.host_now("h").await, host, "nothing is on the host");
+    let object = world
+        .backups()
+        .get(&format!("node-backup-{}", host.uid))
+        .await;
+    assert_eq!(object.unwrap().metadata.uid.as_ref(), Some(&kept.uid));
+    // Another Node's of that host takes its place, on what was seen only.
+    let again = client.keep_backup(&host, &backup(), None).await;
+    assert!(matches!(again, Err(WriteError::Changed(_))), "{again:?}");
+    let next = Backup {
+        uid: "nu2".into(),
+        ..backup()
+    };
+    let newer = client.keep_backup(&host, &next, Some(&kept)).await.unwrap();
+    assert_eq!(newer.backup, next);
+    for late in [
+        client
+            .keep_backup(&host, &backup(), Some(&kept))
+            .await
+            .map(|_| ()),
+        client.drop_backup(&kept).await,
+    ] {
+        assert!(matches!(late, Err(WriteError::Changed(_))), "{late:?}");
+    }
+    client.drop_backup(&newer).await.unwrap();
+    client.drop_backup(&newer).await.unwrap();
+    assert_eq!(world.kept(&host).await, None);
+}
+
+pub async fn what_is_kept_and_cannot_be_read_is_written_over(world: &World) {
+    let host = world.host("h", json!({})).await;
+    let name = format!("node-backup-{}", host.uid);
+    let labels = json!({ "dogwatch.dev/node-backup": "true" });
+    let broken = json!({ "metadata": { "name": name, "labels": labels },
+        "data": { "host": "{", "node": "x" } });
+    objects::create(&world.backups(), broken).await;
+    assert_eq!(world.kept(&host).await, None);
+    let client = world.client();
+    let kept = client.keep_backup(&host, &backup(), None).await.unwrap();
+    assert_eq!(world.kept(&host).await.as_deref(), Some(&kept));
+    client.drop_backup(&kept).await.unwrap();
+}
+
+pub async fn what_an_older_version_kept_on_a_host_goes_and_nothing_else(world: &World) {
+    let mut annotations = foreign();
+    annotations["dogwatch.dev/node-backup"] = json!("{}");
+    let host = world.host("h", annotations).await;
+    let client = world.client();
     let host = client.write_record(&host, &record()).await.unwrap();
-    let host = client.drop_backup(&host).await.unwrap();
+    let host = client.remove_old_backup(&host).await.unwrap();
     assert_eq!(host, world.host_now("h").await);
     assert!(!host.annotations.contains_key("dogwatch.dev/node-backup"));
     assert!(host.annotations.contains_key("dogwatch.dev/remediation"));
@@ -191,8 +247,6 @@ pub async fn keys_are_put_on_metal3s_own_hosts_and_taken_off(world: &World) {
     let host = world.host_now("h").await;
     let host = client.add_key(&host, &owner(), &record()).await.unwrap();
     assert_eq!(host.annotations[MACHINE_KEY], owner().value());
-    let host = client.keep_backup(&host, &backup()).await.unwrap();
-    let host = client.drop_backup(&host).await.unwrap();
     let host = client.remove_key(&host, MACHINE_KEY, None).await.unwrap();
     assert!(!host.annotations.contains_key(MACHINE_KEY));
     foreign_stand(world, "h").await;

@@ -33,7 +33,9 @@ macro_rules! every_case {
             a_word_that_was_said_before_a_key_goes_when_the_key_is_added
             a_key_goes_with_the_word_that_was_given_for_it_and_no_other_key_goes
             a_key_of_somebody_else_is_neither_written_over_nor_removed
-            what_is_kept_for_a_node_is_kept_on_the_host_until_it_is_dropped
+            what_is_kept_for_a_node_is_kept_in_dogwatchs_namespace_until_it_is_dropped
+            what_is_kept_and_cannot_be_read_is_written_over
+            what_an_older_version_kept_on_a_host_goes_and_nothing_else
             keys_are_put_on_metal3s_own_hosts_and_taken_off
             a_need_that_is_served_goes_and_one_that_is_marked_again_stays
             a_condition_is_written_in_the_form_of_its_version_and_others_stay

@@ -19,7 +19,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::looks::renew;
-use super::world::{HOST, NODE, World, annotation};
+use super::world::{HOME, HOST, NODE, World};
 
 const NEED: &str = "host.metal3.io/external-remediation";
 
@@ -73,9 +73,15 @@ async fn case(world: &World, node: &NodeName) -> Case {
     let node = world.node_now(node.as_str()).await;
     let host = world.host_now("h").await;
     let lease = RemedyLease {
+        subject: None,
         resource_version: "1".into(),
     };
+    let kept = world.kept(&host).await;
     let watched = Watched {
+        backups: kept
+            .into_iter()
+            .map(|it| (it.host_uid.clone(), it))
+            .collect(),
         hosts: [(host.name.clone(), Arc::new(host))].into(),
         leases: [(node.name.clone(), lease)].into(),
         nodes: [(node.name.clone(), Arc::new(node.clone()))].into(),
@@ -110,6 +116,7 @@ fn power(case: &Case) -> PowerSeen {
         now: PowerNow::Off,
         proof,
         answers: true,
+        system_uuid: None,
         off_since: Some(Duration::from_secs(1)),
         because: None,
     }
@@ -149,8 +156,9 @@ async fn cleared(world: &World, node: &NodeName) -> Release {
         );
         match decision.actions.first() {
             Some(Action::Release(release)) => return release.clone(),
-            Some(Action::KeepBackup { host, backup }) => {
-                client.keep_backup(host, backup).await.unwrap();
+            Some(Action::KeepBackup { host, backup, over }) => {
+                let over = over.as_deref();
+                client.keep_backup(host, backup, over).await.unwrap();
             }
             _ => panic!("{decision:?}"),
         }
@@ -168,11 +176,8 @@ pub async fn a_node_that_is_cleared_is_deleted_and_no_other_of_its_name(world: &
     let node = marked(world, labels.clone()).await;
     let release = cleared(world, &node.name).await;
     assert_eq!(release.cleared.node_uid(), node.uid);
-    let kept = world.object(HOST, "h").await;
-    let kept = annotation(&kept, "dogwatch.dev/node-backup")
-        .unwrap()
-        .to_owned();
-    assert!(kept.contains("team"), "{kept}");
+    let kept = world.kept(&world.host_now("h").await).await.unwrap();
+    assert_eq!(kept.backup.labels["team"], "a");
     let client = world.client();
     // Its controllers write to it: that is no other Node.
     let name = node.name.as_str();
@@ -337,7 +342,9 @@ pub async fn a_deletion_that_comes_late_does_nothing_to_a_node_that_has_lived_si
     let (people, name) = (world.clone(), node.name.to_string());
     let lives = move || async move { posts(&people, &name, 1_800_000_000).await };
     let (client, deletions) = late(world.controller.clone(), lives);
-    let answer = RemedyClient::new(client).release(&release, in_time).await;
+    let answer = RemedyClient::new(client, HOME)
+        .release(&release, in_time)
+        .await;
     assert!(matches!(answer, Err(WriteError::Changed(_))), "{answer:?}");
     assert_eq!(deletions.load(Ordering::Relaxed), 1);
     assert!(world.has_node(&node.name).await);
@@ -351,7 +358,9 @@ pub async fn a_node_that_its_controllers_write_to_meanwhile_is_deleted_all_the_s
         people.annotate(NODE, &name, json!({ "x": "y" })).await;
     };
     let (client, deletions) = late(world.controller.clone(), writes);
-    let answer = RemedyClient::new(client).release(&release, in_time).await;
+    let answer = RemedyClient::new(client, HOME)
+        .release(&release, in_time)
+        .await;
     assert_eq!(answer.unwrap(), Released::Gone);
     assert_eq!(deletions.load(Ordering::Relaxed), 2);
     assert!(!world.has_node(&node.name).await);

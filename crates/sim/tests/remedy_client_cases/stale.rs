@@ -42,10 +42,7 @@ fn on_host<'a>(client: &'a RemedyClient, host: &'a Host) -> Vec<Try<'a>> {
         attempt("write_record", false, async {
             client.write_record(host, &record()).await
         }),
-        attempt("keep_backup", false, async {
-            client.keep_backup(host, &backup()).await
-        }),
-        attempt("drop_backup", false, client.drop_backup(host)),
+        attempt("remove_old_backup", false, client.remove_old_backup(host)),
     ]
 }
 

@@ -7,12 +7,14 @@ use std::time::Duration;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::power::{Host, HostName};
 use dogwatch_core::reboot::NodeSeen;
-use dogwatch_core::remedy::{Machine, MachineApi, MachineName, ObjectName, PowerRequest};
+use dogwatch_core::remedy::{
+    KeptBackup, Machine, MachineApi, MachineName, ObjectName, PowerRequest,
+};
 use dogwatch_k8s::host::HostClient;
 use dogwatch_k8s::node::node_seen;
 use dogwatch_k8s::remedy::{RemedyClient, RemedyView, RemedyWatch};
 use dogwatch_testbed::fixtures;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt};
@@ -24,6 +26,9 @@ use crate::support::objects;
 pub use crate::support::objects::{
     CAPI, CAPI_OLD, HOST, Kind, METAL3_MACHINE, NODE, OPENSHIFT, REQUEST,
 };
+
+/// Where Dogwatch lives.
+pub const HOME: &str = "dogwatch";
 
 /// One server, and one namespace in it.
 #[derive(Clone)]
@@ -57,6 +62,11 @@ impl World {
             namespace: format!("remedy-{number}"),
         };
         objects::make_namespace(&world.people, &world.namespace).await;
+        let home = json!({ "metadata": { "name": HOME } });
+        let home = serde_json::from_value(home).unwrap();
+        let namespaces: Api<Namespace> = Api::all(world.people.clone());
+        // It may be there.
+        let _: kube::Result<_> = namespaces.create(&PostParams::default(), &home).await;
         for definition in definitions() {
             world.install(&definition).await;
         }
@@ -64,7 +74,7 @@ impl World {
     }
 
     pub fn client(&self) -> RemedyClient {
-        RemedyClient::new(self.controller.clone())
+        RemedyClient::new(self.controller.clone(), HOME)
     }
 
     pub fn api(&self, kind: Kind) -> Api<DynamicObject> {
@@ -202,6 +212,18 @@ impl World {
         hosts.read(&name).await.unwrap().unwrap()
     }
 
+    /// What is kept for this host, as the remediator sees it.
+    pub async fn kept(&self, host: &Host) -> Option<Arc<KeptBackup>> {
+        let mut sight = self.sight();
+        let synced = sight.until(|view| view.synced.then(|| view.backups.clone()));
+        synced.await.get(&host.uid).cloned()
+    }
+
+    /// Where it is kept.
+    pub fn backups(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.people.clone(), HOME)
+    }
+
     /// A Node, as the remediator sees it. Its name is unique.
     pub async fn node(&self, name: &str, more: Value) -> NodeSeen {
         let name = self.unique(name);
@@ -267,7 +289,7 @@ impl World {
     pub fn sight(&self) -> Sight {
         // Short, for a real server has a real clock.
         let again = Duration::from_millis(300);
-        let watch = RemedyWatch::at(self.controller.clone(), again, || 0.5);
+        let watch = RemedyWatch::at(self.controller.clone(), Some(HOME), again, || 0.5);
         Sight(watch)
     }
 

@@ -21,6 +21,10 @@ macro_rules! every_case {
             two_schedules_of_one_moment_ask_a_common_node_once
             only_dogwatchs_own_namespace_reaches_nodes_and_no_schedule_reaches_other_namespaces_hosts
             who_cannot_be_asked_is_named_and_holds_nobody_up
+            a_host_that_may_carry_a_node_or_is_not_provisioned_is_not_switched_off
+            of_two_hosts_that_claim_one_node_only_the_older_has_it_rebooted
+            a_node_that_was_made_anew_since_its_time_came_is_not_asked_again
+            a_request_for_later_is_left_and_not_taken_for_one_of_this_time
         }
     };
 }
@@ -117,7 +121,8 @@ pub async fn a_leader_that_died_in_the_middle_is_carried_on_and_nobody_is_asked_
     let uid = world.make_schedule(home, "monthly", &spec).await;
     // The leader before has written the intention, asked n1, which has rebooted since, and noted n3,
     // whose own request was served since; then it died.
-    let current = json!({ "at": at.to_string(), "begun": at.to_string() });
+    let begun = world.at(SignedDuration::ZERO).to_string();
+    let current = json!({ "at": at.to_string(), "begun": begun });
     world
         .write_status("monthly", &json!({ "current": current }))
         .await;
@@ -287,4 +292,128 @@ pub async fn who_cannot_be_asked_is_named_and_holds_nobody_up(world: &World) {
         record.message
     );
     assert!(world.request_on("n1").await.is_some());
+}
+
+pub async fn a_host_that_may_carry_a_node_or_is_not_provisioned_is_not_switched_off(world: &World) {
+    let racks = &world.racks;
+    for name in ["plain", "used", "spare"] {
+        world.make_host(racks, name, &json!({})).await;
+    }
+    let consumer = json!({ "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+        "kind": "Metal3Machine", "namespace": racks, "name": "m1" });
+    world
+        .change_host(
+            racks,
+            "used",
+            &json!({ "spec": { "consumerRef": consumer } }),
+        )
+        .await;
+    let spare = json!({ "provisioning": { "state": "available" } });
+    world.change_host_status(racks, "spare", &spare).await;
+    let at = world.at(SignedDuration::from_secs(-1));
+    let spec = json!({ "at": at.to_string(), "hosts": { "selector": {} } });
+    world.make_schedule(racks, "all", &spec).await;
+    let _leader = world.leader();
+    let records = world.records(racks, "all", 1).await;
+    let record = &records[0];
+    assert_eq!(
+        (record.outcome.as_str(), record.requested, record.failed),
+        ("PartlyRequested", 1, 1),
+        "{record:?}"
+    );
+    let why = format!("Metal3Machine {racks}/m1 uses it");
+    assert!(record.message.contains(&why), "{}", record.message);
+    assert!(world.on_host(racks, "plain", POWER).await.is_some());
+    for name in ["used", "spare"] {
+        assert_eq!(world.on_host(racks, name, POWER).await, None, "{name}");
+    }
+}
+
+pub async fn of_two_hosts_that_claim_one_node_only_the_older_has_it_rebooted(world: &World) {
+    let (home, racks) = (&world.home, &world.racks);
+    world.make_node("n1", &json!({})).await;
+    let carries = json!({ "dogwatch.dev/node": world.node_name("n1") });
+    world.make_host(home, "older", &carries).await;
+    // Of one second the UIDs decide, and nobody chooses them.
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    world.make_host(racks, "newer", &carries).await;
+    let at = world.at(SignedDuration::from_secs(-1));
+    let spec = |name: &str| json!({ "at": at.to_string(), "hosts": { "names": [name] } });
+    world.make_schedule(racks, "newer", &spec("newer")).await;
+    let leader = world.leader();
+    let records = world.records(racks, "newer", 1).await;
+    assert_eq!(records[0].outcome, "Failed");
+    let why = format!("so does host {home}/older, which is older");
+    let message = &records[0].message;
+    assert!(message.contains(&why), "{message}");
+    assert_eq!(world.request_on("n1").await, None);
+    world.make_schedule(home, "older", &spec("older")).await;
+    world.records(home, "older", 1).await;
+    assert!(world.request_on("n1").await.is_some());
+    drop(leader);
+}
+
+pub async fn a_node_that_was_made_anew_since_its_time_came_is_not_asked_again(world: &World) {
+    let home = &world.home;
+    world.make_node("n1", &json!({})).await;
+    // It holds the occurrence open until somebody mends it.
+    world.make_node("n2", &json!({ MARK: "?" })).await;
+    let at = world.at(SignedDuration::from_secs(-1));
+    let names = [world.node_name("n1"), world.node_name("n2")];
+    let spec = json!({ "at": at.to_string(), "nodes": { "names": names } });
+    world.make_schedule(home, "some", &spec).await;
+    let _leader = world.leader();
+    world
+        .until("it is asked", || async {
+            world.request_on("n1").await.is_some()
+        })
+        .await;
+    // It hung in that reboot, was fenced, and its Node was deleted; the new one has no mark.
+    world.delete_node("n1").await;
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    world.make_node("n1", &json!({})).await;
+    // What is read is believed for 10 s.
+    tokio::time::sleep(std::time::Duration::from_secs(11)).await;
+    world.annotate("n2", MARK, &Value::Null).await;
+    let records = world.records(home, "some", 1).await;
+    assert_eq!(
+        world.request_on("n1").await,
+        None,
+        "it was rebooted already"
+    );
+    assert!(world.request_on("n2").await.is_some());
+    let message = &records[0].message;
+    assert!(message.contains("has booted since"), "{message}");
+}
+
+pub async fn a_request_for_later_is_left_and_not_taken_for_one_of_this_time(world: &World) {
+    let home = &world.home;
+    let later = world.at(SignedDuration::from_hours(48)).to_string();
+    let own = json!({ "requester": "me", "notBefore": later }).to_string();
+    world
+        .make_node("n1", &json!({ "dogwatch.dev/reboot-requested": own }))
+        .await;
+    world.make_node("n2", &json!({})).await;
+    let at = world.at(SignedDuration::from_secs(-1));
+    let spec = json!({ "at": at.to_string(), "nodes": selector(world) });
+    world.make_schedule(home, "some", &spec).await;
+    let _leader = world.leader();
+    world
+        .until("the other one is asked", || async {
+            world.request_on("n2").await.is_some()
+        })
+        .await;
+    let status = world.status(home, "some").await;
+    assert!(
+        status.current.is_some() && status.history.is_empty(),
+        "{status:?}"
+    );
+    assert_eq!(world.request_on("n1").await.unwrap()["requester"], "me");
+    // Whoever wrote it takes it back: the node is asked after all.
+    world.serve("n1").await;
+    let records = world.records(home, "some", 1).await;
+    assert_eq!(
+        (records[0].outcome.as_str(), records[0].requested),
+        ("Requested", 2)
+    );
 }

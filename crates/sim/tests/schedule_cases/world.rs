@@ -151,6 +151,20 @@ impl World {
         Some(serde_json::from_str(&text).unwrap())
     }
 
+    pub async fn delete_node(&self, short: &str) {
+        let params = DeleteParams::default();
+        let name = self.node_name(short);
+        self.nodes().delete(&name, &params).await.unwrap();
+    }
+
+    pub async fn change_host(&self, namespace: &str, name: &str, body: &Value) {
+        objects::change(&self.hosts(namespace), name, body.clone()).await;
+    }
+
+    pub async fn change_host_status(&self, namespace: &str, name: &str, status: &Value) {
+        objects::change_status(&self.hosts(namespace), name, status.clone()).await;
+    }
+
     /// The node's coordinator has rebooted it: the request is gone.
     pub async fn serve(&self, short: &str) {
         self.annotate(short, "dogwatch.dev/reboot-requested", &Value::Null)

@@ -5,6 +5,7 @@
 pub mod admission;
 pub mod embedded;
 pub mod leader;
+pub mod life;
 pub mod objects;
 pub mod real;
 

@@ -33,7 +33,14 @@ macro_rules! alone_on_real {
 pub(crate) use alone_on_real;
 
 pub const NAMESPACE: &str = include_str!("../../../../deploy/base/namespace.yaml");
-pub const ROLES: &str = include_str!("../../../../deploy/base/controller-rbac.yaml");
+/// The controller's, with its parts for hosts and for Cluster API.
+pub const ROLES: &str = concat!(
+    include_str!("../../../../deploy/base/controller-rbac.yaml"),
+    "---\n",
+    include_str!("../../../../deploy/power/rbac.yaml"),
+    "---\n",
+    include_str!("../../../../deploy/cluster-api/rbac.yaml"),
+);
 pub const HOSTS_ROLE: &str = include_str!("../../../../deploy/hosts/rbac.yaml");
 pub const REMEDIATION_ROLE: &str = include_str!("../../../../deploy/remediation/rbac.yaml");
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::body::parse;
 use super::create::{admit, reset_fields};
 use super::delete::{DeleteOptions, delete_object};
+use crate::api::admission::admit_eviction;
 use crate::api::apply::managed::{Writer, track_update};
 use crate::api::handle::success;
 use crate::api::kinds::{Resource, Subresource};
@@ -45,6 +46,7 @@ pub(crate) fn evict(store: &mut Store, request: &Request, target: &Target) -> Re
     let mut options = DeleteOptions::parse(&body["deleteOptions"]);
     options.dry_run |= request.dry_run();
     admit(store, &target.resource, &target.namespace, &target.name)?;
+    admit_eviction(&store.eviction_policies, &target.resource, &target.name)?;
     let pod = find(store, target)?;
     if !is_unbudgeted(&pod.value) {
         spend(store, target, &pod, &options)?;

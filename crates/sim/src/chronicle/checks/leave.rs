@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use dogwatch_core::policy::{self, Allowance, MinInterval, Policies, Policy, Rule};
-use dogwatch_core::reboot::{Config, Outcome};
+use dogwatch_core::reboot::Config;
 use jiff::{SignedDuration, Timestamp};
 
 use super::super::object::NodeView;
@@ -70,11 +70,7 @@ impl Leave {
         if node.api_lock {
             return Some("the lock API has it".into());
         }
-        let last = node.last.as_ref();
-        let last = last.filter(|last| last.outcome == Outcome::Rebooted);
-        let interval = MinInterval {
-            last: last.map(|last| last.finished),
-        };
+        let interval = MinInterval::of(node.last.as_ref());
         self.refused(name, at, |policies, rule, at| {
             policy::allowed(
                 policies,

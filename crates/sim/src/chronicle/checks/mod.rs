@@ -3,6 +3,7 @@
 mod leave;
 mod out;
 mod past;
+mod remediated;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,8 +64,9 @@ impl Checks {
                 self.out.saw_lease(&change.name, before, after);
                 self.count(now);
             }
-            // What hosts promise is held against their machines: `crate::metal`.
-            Kind::Host | Kind::Pod | Kind::Event | Kind::Definition => {}
+            // What hosts promise beside this is held against their machines: `crate::metal`.
+            Kind::Host => self.count(now),
+            Kind::Pod | Kind::Event | Kind::Definition => {}
         }
         self.violations[before..].to_vec()
     }

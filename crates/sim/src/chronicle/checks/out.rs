@@ -3,7 +3,8 @@
 //! A node is out in the group of its Lease, wherever its labels have moved it since; and it counts
 //! in the group that its labels name as well, once they do. Its limit is the highest that it could
 //! have counted by: the policies between its win and its cordon; of the others, what their Leases say
-//! as well. Nobody may make a group larger than the smallest limit of those who are out in it.
+//! as well. Nobody may make a group larger than the smallest limit of those who are out in it. A
+//! remediation waits for nobody, and whoever wins after it began counts its node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +15,7 @@ use serde_json::Value;
 use super::super::object::{NodeView, holder_of};
 use super::super::observer::{Kind, Observer};
 use super::leave::Leave;
+use super::remediated::Remediated;
 
 /// A node's newest Lease.
 #[derive(Debug)]
@@ -40,6 +42,7 @@ pub(super) struct Out {
     changes: u64,
     members: BTreeMap<String, Membership>,
     holds: BTreeMap<String, Hold>,
+    remediated: Remediated,
     /// Who is out now.
     by_group: BTreeMap<GroupName, BTreeSet<String>>,
     most: BTreeMap<GroupName, usize>,
@@ -79,6 +82,9 @@ impl Out {
     /// Nodes or policies have changed; answers what is broken now.
     pub(super) fn look(&mut self, now: &Observer, leave: &Leave) -> Vec<String> {
         self.changes += 1;
+        let out = self.by_group.values().flatten();
+        let out: BTreeSet<&str> = out.map(String::as_str).collect();
+        self.remediated.look(now, self.changes, &out);
         let nodes: Vec<(&str, NodeView)> = now
             .all(Kind::Node)
             .map(|(name, node)| (name, NodeView::of(node)))
@@ -93,6 +99,7 @@ impl Out {
             let before = self.by_group.get(group);
             let joined = names.iter();
             let joined = joined.filter(|name| before.is_none_or(|before| !before.contains(*name)));
+            let joined = joined.filter(|name| !self.remediated.has(name));
             for name in joined {
                 broken.extend(self.too_many(group, name, names, &out));
             }
@@ -143,6 +150,15 @@ impl Out {
             let group = lease.and_then(group_of_lease).unwrap_or_else(own);
             out.entry(group).or_default().insert((*name).to_owned());
         }
+        // Where its labels put it when its Node was last there.
+        for name in self.remediated.names() {
+            let known = self.members.get(name);
+            if known.is_some_and(|known| known.ignored) {
+                continue;
+            }
+            let group = known.map_or_else(GroupName::default_group, |known| known.group.clone());
+            out.entry(group).or_default().insert(name.to_owned());
+        }
         out
     }
 
@@ -160,7 +176,9 @@ impl Out {
             let membership = &self.members[*name];
             membership.group == *group && membership.since < won
         });
-        let counts = |name: &&String| name.as_str() == joined || !self.members[*name].ignored;
+        let ignored = |name: &str| self.members.get(name).is_some_and(|it| it.ignored);
+        let later = |name: &str| self.remediated.is_later(name, won);
+        let counts = |name: &&String| name.as_str() == joined || !(ignored(name) || later(name));
         let all: Vec<&str> = names
             .iter()
             .chain(moved_in)

@@ -107,6 +107,7 @@ impl Rollout<'_> {
         let held = self.slots.held(&machine.group);
         let reads = Reads {
             lease: lease.name.clone(),
+            group: machine.group.clone(),
             nodes,
             held,
         };
@@ -131,7 +132,10 @@ impl Rollout<'_> {
         Fact::Holder(HolderSeen {
             lease: lease.name.clone(),
             resource_version: lease.resource_version.clone(),
-            reads: [there.clone(), there],
+            reads: lock::HolderReads {
+                nodes: [there.clone(), there],
+                apart: lock::BETWEEN_HOLDER_READS,
+            },
             taken: self.now,
         })
     }
