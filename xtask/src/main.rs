@@ -9,6 +9,7 @@ mod deny;
 mod generate;
 mod house;
 mod lint;
+mod needs;
 mod packages;
 mod test;
 mod tree;

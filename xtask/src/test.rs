@@ -7,9 +7,8 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use dogwatch_testbed::{Binaries, prometheus, sushy, vm};
 
-use crate::{packages, tree};
+use crate::{needs, tree};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -19,11 +18,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
-    packages::install_missing()?;
-    Binaries::find_or_build().context("failed to get the real control plane")?;
-    prometheus::find_or_build().context("failed to get the real Prometheus")?;
-    sushy::find_or_install().context("failed to get the Redfish emulator")?;
-    vm::find_or_make_image().context("failed to get the virtual machine")?;
+    needs::prepare(&arguments.cargo_test)?;
     let mut command = tree::cargo();
     command.args(["test", "--no-fail-fast"]);
     if arguments.cargo_test.is_empty() {
