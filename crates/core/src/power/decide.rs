@@ -206,10 +206,11 @@ fn needs_off(ctx: &Context<'_>, step: &Step) -> Option<&'static str> {
     if Context::is_reboot_pending(&step.status) {
         return Some(reason::REBOOT_REQUESTED);
     }
-    if !ctx.seen.host.online {
-        return Some(reason::NOT_ONLINE);
+    // Before spec.online: whoever holds it off waits for a proof, which needs a command of ours.
+    if ctx.obeyed().next().is_some() {
+        return Some(reason::HELD_OFF);
     }
-    ctx.obeyed().next().map(|_| reason::HELD_OFF)
+    (!ctx.seen.host.online).then_some(reason::NOT_ONLINE)
 }
 
 fn finish(ctx: &Context<'_>, mut step: Step, refusal: Option<&Refusal>) -> Decision {

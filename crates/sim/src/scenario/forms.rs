@@ -50,6 +50,8 @@ reboot-command NODE missing|fails|nothing|hangs|works [after=TIME]
 budget NAME min=N|max=N
 pod NAME on NODE [stops-after=TIME] [labels=KEY=VALUE,KEY=VALUE]
 budgets may break
+eviction-policy NAME refuses POD-NAME-START [message=TEXT]
+eviction-policy NAME removed
 wait until CONDITION at most TIME
 run TIME
 run until "DATE TIME ZONE"

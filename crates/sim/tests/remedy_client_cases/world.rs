@@ -24,7 +24,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::support::PATIENCE;
 use crate::support::objects;
 pub use crate::support::objects::{
-    CAPI, CAPI_OLD, HOST, Kind, METAL3_MACHINE, NODE, OPENSHIFT, REQUEST,
+    CAPI, CAPI_OLD, HOST, Kind, METAL3_MACHINE, NODE, OPENSHIFT, REQUEST, capi_spec,
 };
 
 /// Where Dogwatch lives.
@@ -311,17 +311,6 @@ pub fn machine_api((group, ..): Kind) -> MachineApi {
     } else {
         MachineApi::ClusterApi
     }
-}
-
-/// What Cluster API demands.
-pub fn capi_spec((_, version, ..): Kind) -> Value {
-    let group = METAL3_MACHINE.0;
-    let reference = if version == "v1beta1" {
-        json!({ "apiVersion": format!("{group}/v1beta1"), "kind": "Metal3Machine", "name": "mm" })
-    } else {
-        json!({ "apiGroup": group, "kind": "Metal3Machine", "name": "mm" })
-    };
-    json!({ "clusterName": "c", "bootstrap": { "dataSecretName": "d" }, "infrastructureRef": reference })
 }
 
 /// What one remediator sees.

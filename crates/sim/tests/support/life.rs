@@ -72,11 +72,17 @@ impl Life {
 
     /// A Machine that is this Node; `host`: its annotation names that host, unless it is empty.
     pub async fn machine(&self, kind: Kind, node: &str, host: &str, more: Value) {
-        let mut object = json!({ "spec": {} });
-        if let Some(spec) = more.get("spec") {
-            object["spec"] = spec.clone();
+        let spec = if kind == CAPI {
+            objects::capi_spec(kind)
+        } else {
+            json!({})
+        };
+        let mut object = json!({ "metadata": { "name": node }, "spec": spec });
+        if let Some(Value::Object(spec)) = more.get("spec") {
+            for (field, value) in spec {
+                object["spec"][field] = value.clone();
+            }
         }
-        object["metadata"] = json!({ "name": node });
         if !host.is_empty() {
             let link = format!("{}/{host}", self.namespace);
             object["metadata"]["annotations"] = json!({ "metal3.io/BareMetalHost": link });

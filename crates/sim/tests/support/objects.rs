@@ -37,6 +37,17 @@ pub const REQUEST: Kind = (
 pub const HOST: Kind = ("metal3.io", "v1alpha1", "BareMetalHost", "baremetalhosts");
 pub const NODE: Kind = ("", "v1", "Node", "nodes");
 
+/// The fields that Cluster API requires of a Machine.
+pub fn capi_spec((_, version, ..): Kind) -> Value {
+    let group = METAL3_MACHINE.0;
+    let reference = if version == "v1beta1" {
+        json!({ "apiVersion": format!("{group}/v1beta1"), "kind": "Metal3Machine", "name": "mm" })
+    } else {
+        json!({ "apiGroup": group, "kind": "Metal3Machine", "name": "mm" })
+    };
+    json!({ "clusterName": "c", "bootstrap": { "dataSecretName": "d" }, "infrastructureRef": reference })
+}
+
 /// How kube calls it.
 pub fn resource((group, version, kind, plural): Kind) -> ApiResource {
     let kind = GroupVersionKind::gvk(group, version, kind);

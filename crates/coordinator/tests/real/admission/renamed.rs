@@ -26,7 +26,7 @@ async fn account(cluster: &Cluster, name: &str) {
     cluster.api.create(accounts, &account).await;
     let subject = json!([{ "kind": "ServiceAccount", "name": name, "namespace": "dogwatch" }]);
     let binding = |kind: &str, role: &str| {
-        json!({ "metadata": { "name": name }, "subjects": subject,
+        json!({ "metadata": { "name": format!("{name}-{role}") }, "subjects": subject,
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role } })
     };
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
@@ -35,6 +35,11 @@ async fn account(cluster: &Cluster, name: &str) {
             format!("{rbac}/clusterrolebindings"),
             "ClusterRole",
             "dogwatch-coordinator",
+        ),
+        (
+            format!("{rbac}/clusterrolebindings"),
+            "ClusterRole",
+            "dogwatch-coordinator-node",
         ),
         (
             format!("{rbac}/namespaces/dogwatch/rolebindings"),

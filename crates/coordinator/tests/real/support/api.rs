@@ -38,6 +38,12 @@ impl Api {
         self.send("PATCH", path, MERGE, patch).await
     }
 
+    /// Makes the object, or changes it where it exists.
+    pub async fn apply(&self, path: &str, object: &Value) -> Value {
+        let path = format!("{path}?fieldManager=test&force=true");
+        self.send("PATCH", &path, APPLY, object).await
+    }
+
     pub async fn delete(&self, path: &str) {
         self.send("DELETE", path, JSON, &serde_json::json!({}))
             .await;

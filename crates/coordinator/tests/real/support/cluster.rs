@@ -248,10 +248,11 @@ impl Cluster {
             .await;
     }
 
-    /// Holds the lock of the group as somebody who is no Node.
+    /// Holds the lock of the group as somebody who is no Node. A coordinator may have made the Lease before.
     pub async fn hold_lock(&self) {
+        let lease = objects::held_lease("api/somebody");
         self.api
-            .create(LEASES, &objects::held_lease("api/somebody"))
+            .apply(&format!("{LEASES}/dogwatch-default-0"), &lease)
             .await;
     }
 

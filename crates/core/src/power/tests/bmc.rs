@@ -37,6 +37,8 @@ pub(crate) struct Bmc {
     pub(crate) shuts_down: Option<u64>,
     /// Commands that will be run: when, and which.
     pub(crate) pending: Vec<(u64, Command)>,
+    /// When the operating system, which was asked to shut down, has done so.
+    pub(crate) shut_down_at: Option<u64>,
 }
 
 /// When a call ends, and how.
@@ -52,6 +54,7 @@ impl Bmc {
             default_says: Says::Truth,
             shuts_down: Some(20_000),
             pending: Vec::new(),
+            shut_down_at: None,
         }
     }
 
@@ -104,19 +107,37 @@ impl Bmc {
     }
 
     fn will_run(&mut self, command: Command, at: u64) {
-        match (command, self.shuts_down) {
-            (Command::SoftOff, None) => {}
-            (Command::SoftOff, Some(takes)) => self.pending.push((at + takes, command)),
-            (Command::On | Command::Off, _) => self.pending.push((at, command)),
-        }
+        self.pending.push((at, command));
     }
 
     /// Runs what is due.
     pub(crate) fn run(&mut self, time: u64) {
         self.pending.sort_by_key(|(at, _)| *at);
         let due = self.pending.partition_point(|(at, _)| *at <= time);
-        for (_, command) in self.pending.drain(..due) {
-            self.gives = !command.is_off();
+        for (at, command) in self.pending.drain(..due).collect::<Vec<_>>() {
+            self.run_one(command, at);
+        }
+        if self.shut_down_at.is_some_and(|at| at <= time) {
+            self.set_power(false);
+        }
+    }
+
+    fn run_one(&mut self, command: Command, at: u64) {
+        match command {
+            Command::On => self.set_power(true),
+            Command::Off => self.set_power(false),
+            // A machine without power has no operating system that could take the request.
+            Command::SoftOff if self.gives => {
+                self.shut_down_at = self.shuts_down.map(|takes| at + takes);
+            }
+            Command::SoftOff => {}
+        }
+    }
+
+    pub(crate) fn set_power(&mut self, gives: bool) {
+        self.gives = gives;
+        if !gives {
+            self.shut_down_at = None;
         }
     }
 }

@@ -236,7 +236,7 @@ impl World {
 
     pub(crate) fn set_power(&mut self, is_on: bool) {
         let was = self.is_on();
-        self.bmcs[0].gives = is_on;
+        self.bmcs[0].set_power(is_on);
         self.note_transition(was);
     }
 
