@@ -26,12 +26,12 @@ const MOST: usize = 16 * 1024;
 /// Below what many hosts let a process open: each is a socket at both ends here.
 const STRANGERS: usize = 400;
 
-/// Knows nobody.
-struct Stranger;
+/// An API server that has not said yet whose token it is.
+struct Silent;
 
-impl Access for Stranger {
+impl Access for Silent {
     fn owner(&self, _: String) -> BoxFuture<'static, Result<Option<Caller>, Error>> {
-        Box::pin(async { Ok(None) })
+        Box::pin(pending())
     }
     fn may_lock(&self, _: Caller, _: String) -> BoxFuture<'static, Result<bool, Error>> {
         Box::pin(async { Ok(false) })
@@ -57,7 +57,7 @@ async fn started() -> SocketAddr {
     config.limits.idle_per_peer = 2 * STRANGERS;
     let parts = Parts {
         service: Arc::new(Unreached),
-        access: Arc::new(Stranger),
+        access: Arc::new(Silent),
         record: Arc::new(Nobody),
     };
     let server = Server::bind(config, parts).await.unwrap();

@@ -88,7 +88,7 @@ impl World {
     /// A Node in this phase of a planned reboot, Ready.
     pub async fn make_node(&self, short: &str, labels: &Value, phase: Option<&str>) -> String {
         let name = self.node_name(short);
-        let record = phase.map(|phase| record(phase).to_string());
+        let record = phase.map(|phase| record(phase, self.clock.now().wall).to_string());
         let node = json!({ "metadata": { "name": name.as_str(), "labels": labels,
             "annotations": { "dogwatch.dev/reboot": record } } });
         let node = objects::create(&self.nodes(), without_nulls(node)).await;
@@ -101,7 +101,7 @@ impl World {
 
     /// Its coordinator writes this phase, or takes the record away.
     pub async fn set_phase(&self, short: &str, phase: Option<&str>) {
-        let record = phase.map(|phase| record(phase).to_string());
+        let record = phase.map(|phase| record(phase, self.clock.now().wall).to_string());
         let body = json!({ "metadata": { "annotations": { "dogwatch.dev/reboot": record } } });
         let name = self.node_name(short);
         objects::change(&self.nodes(), name.as_str(), body).await;
@@ -278,9 +278,8 @@ pub fn control_plane() -> Value {
     json!({ "node-role.kubernetes.io/control-plane": "" })
 }
 
-fn record(phase: &str) -> Value {
-    json!({ "phase": phase, "run": "coordinator/a", "since": "2026-01-01T00:00:00Z",
-        "planned": "2026-01-01T00:00:00Z", "trigger": { "source": "request", "reason": "kernel" },
+fn record(phase: &str, since: Timestamp) -> Value {
+    json!({ "phase": phase, "run": "coordinator/a", "since": since, "planned": since, "trigger": { "source": "request", "reason": "kernel" },
         "bootId": "boot-1", "cordonedByUs": true, "lease": "dogwatch-default-0", "attempts": 1 })
 }
 

@@ -8,7 +8,7 @@ use axum::http::header::{AUTHORIZATION, ORIGIN};
 use dogwatch_k8s::access::{AccessClient, Caller};
 use dogwatch_k8s::{Client, Error};
 use futures::future::BoxFuture;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::answer::{Reply, Verdict};
 use super::config::LockAuth;
@@ -58,17 +58,11 @@ impl Access for KubernetesAccess {
 /// The owner of the connection's client certificate, or why it names nobody.
 pub(super) type CertificateOwner = Option<Result<Caller, String>>;
 
-/// What a request shows before it is checked.
-pub(super) enum Credentials {
-    NotNeeded,
-    Shown(Shown),
-}
-
-/// Without `Debug`: no token gets into a log by accident.
-pub(super) enum Shown {
-    Token(String),
-    /// Was verified with the connection.
-    Certificate(Caller),
+/// Who asks. No body is read of anybody who is not known.
+pub(super) enum Identity {
+    /// `--lock-auth none`.
+    Anybody,
+    Known(Caller),
 }
 
 pub(super) struct Guard {
@@ -86,40 +80,33 @@ impl Guard {
         }
     }
 
-    /// What the request shows; asks nobody. A token goes before a certificate: who sends one means it.
-    pub(super) fn credentials(
+    /// Who asks. A token goes before a certificate: who sends one means it.
+    pub(super) async fn identify(
         &self,
         headers: &HeaderMap,
         certificate: &CertificateOwner,
-    ) -> Result<Credentials, Reply> {
+    ) -> Result<Identity, Reply> {
         if self.auth == LockAuth::None {
-            return Ok(Credentials::NotNeeded);
+            return Ok(Identity::Anybody);
         }
-        let shown = match (token(headers)?, certificate) {
-            (Some(token), _) => Shown::Token(token),
-            (None, Some(Ok(caller))) => Shown::Certificate(caller.clone()),
-            (None, Some(Err(why))) => return Err(unknown(why)),
+        match (token(headers)?, certificate) {
+            (Some(token), _) => self.owner(token).await.map(Identity::Known),
+            (None, Some(Ok(caller))) => Ok(Identity::Known(caller.clone())),
+            (None, Some(Err(why))) => Err(unknown(why)),
             (None, None) => {
                 let line =
                     "send a bearer token (Authorization: Bearer TOKEN) or a client certificate";
-                return Err(unknown(line));
+                Err(unknown(line))
             }
-        };
-        Ok(Credentials::Shown(shown))
+        }
     }
 
     /// Who it is that may lock this host, in words for the log.
-    pub(super) async fn check(
-        &self,
-        credentials: Credentials,
-        host: &str,
-    ) -> Result<String, Reply> {
-        let Credentials::Shown(shown) = credentials else {
+    pub(super) async fn check(&self, identity: Identity, host: &str) -> Result<String, Reply> {
+        let Identity::Known(caller) = identity else {
             return Ok("anybody on loopback".to_owned());
         };
-        let turn = tokio::time::timeout(TURN_WITHIN, self.checks.acquire());
-        let _turn = turn.await.map_err(|_| cannot_check())?;
-        let caller = self.caller(shown).await?;
+        let _turn = self.turn().await?;
         let may = self.access.may_lock(caller.clone(), host.to_owned());
         if may.await.map_err(|e| away(&e))? {
             return Ok(caller.to_string());
@@ -130,13 +117,19 @@ impl Guard {
         Err(Reply::new(Verdict::Forbidden, line))
     }
 
-    async fn caller(&self, shown: Shown) -> Result<Caller, Reply> {
-        match shown {
-            Shown::Certificate(caller) => Ok(caller),
-            Shown::Token(token) => {
-                let owner = self.access.owner(token).await.map_err(|e| away(&e))?;
-                owner.ok_or_else(|| unknown(NOT_OURS))
-            }
+    /// The token is copied only when the API server can be asked.
+    async fn owner(&self, token: &str) -> Result<Caller, Reply> {
+        let _turn = self.turn().await?;
+        let owner = self.access.owner(token.to_owned()).await;
+        owner
+            .map_err(|e| away(&e))?
+            .ok_or_else(|| unknown(NOT_OURS))
+    }
+
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, Reply> {
+        match tokio::time::timeout(TURN_WITHIN, self.checks.acquire()).await {
+            Ok(Ok(turn)) => Ok(turn),
+            Ok(Err(_)) | Err(_) => Err(cannot_check()),
         }
     }
 }
@@ -151,7 +144,7 @@ pub(super) fn no_browser(headers: &HeaderMap) -> Result<(), Reply> {
 }
 
 /// The bearer token, if the header is there.
-fn token(headers: &HeaderMap) -> Result<Option<String>, Reply> {
+fn token(headers: &HeaderMap) -> Result<Option<&str>, Reply> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else {
         return Ok(None);
@@ -167,7 +160,7 @@ fn token(headers: &HeaderMap) -> Result<Option<String>, Reply> {
     let token = token.trim();
     let fits = !token.is_empty() && !token.contains(' ');
     if scheme.eq_ignore_ascii_case("bearer") && fits {
-        return Ok(Some(token.to_owned()));
+        return Ok(Some(token));
     }
     Err(unknown(
         "the Authorization header must be: Bearer TOKEN (no other scheme is taken)",

@@ -142,6 +142,9 @@ pub struct Limits {
     pub idle_per_peer: usize,
     /// TLS handshakes under way. Others wait, and keep nothing but their socket meanwhile.
     pub handshakes: usize,
+    /// Requests to the lock API that are read at once while it is not known who asks. Others keep what came of
+    /// their header, 8 KiB at most.
+    pub strangers: usize,
     /// How long a FleetLock request is held open for the lock: below the 30 minutes after which Zincati hangs
     /// up. With `--fleetlock-drain` it is not held open at all, so that the drain has all of that time: one that
     /// began late would be undone when the client hangs up, and done again for its next try.
@@ -163,6 +166,7 @@ impl Default for Limits {
             connections: 4_096,
             idle_per_peer: 256,
             handshakes: 64,
+            strangers: 64,
             fleetlock_wait: Duration::from_mins(25),
             reread: Duration::from_secs(5),
         }

@@ -5,10 +5,11 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use axum::Router;
 use axum::body::Body;
+use axum::http::header::{CONNECTION, HeaderValue};
 use axum::response::Response;
 use bytes::Bytes;
 use dogwatch_process::connections::Connection;
@@ -20,6 +21,7 @@ use hyper_util::rt::TokioIo;
 use rustix::net::sockopt;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
+use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
@@ -27,12 +29,10 @@ use super::auth::CertificateOwner;
 use super::config::Limits;
 use super::peer;
 use super::record::{Protocol, Record, Tally};
+use super::strangers::{Strangers, Unknown};
 use super::tls::Tls;
 use super::waiting::Ending;
-use super::wire::{Stage, Wire, refusal};
-
-/// hyper's buffer, and so the longest header. It takes no smaller one.
-const LONGEST_HEADER: usize = 8 * 1024;
+use super::wire::{LONGEST_HEADER, Stage, Wire, refusal};
 
 /// When a client that says nothing is asked whether it is there (seconds of silence, seconds between two
 /// questions, questions): a host that lost its power while it waited must not be given the lock much later.
@@ -46,6 +46,8 @@ pub(super) struct Door {
     pub(super) limits: Arc<Limits>,
     pub(super) tls: Option<Tls>,
     pub(super) handshakes: Semaphore,
+    /// Nothing where nobody is asked who they are.
+    pub(super) strangers: Option<Strangers>,
     pub(super) ending: Ending,
 }
 
@@ -56,6 +58,8 @@ pub(super) struct Link {
     pub(super) peer: SocketAddr,
     pub(super) certificate: Arc<CertificateOwner>,
     pub(super) place: Arc<Connection>,
+    /// Held until it is known who asks.
+    pub(super) unknown: Unknown,
 }
 
 /// Serves one client to its end, or until its place is needed and nobody checked waits on it.
@@ -66,7 +70,11 @@ pub(super) async fn run(stream: TcpStream, peer: SocketAddr, place: Connection, 
     let place = Arc::new(place);
     let served = async {
         let link = greet(stream, peer, &place, &door).await?;
-        let last = Box::pin(serve(&link, &door)).await;
+        let last = match header(&link, &door).await {
+            Ok(()) => Box::pin(serve(&link, &door)).await,
+            Err(last) => last,
+        };
+        link.unknown.give_up();
         Some((link, last))
     };
     let served = tokio::select! {
@@ -105,6 +113,7 @@ async fn greet(
             peer,
             certificate: Arc::new(None),
             place: Arc::clone(place),
+            unknown: Unknown::default(),
         });
     };
     // Boxed: what a handshake needs is not kept for the hours of a wait.
@@ -121,6 +130,7 @@ async fn greet(
                 peer,
                 certificate: Arc::new(certificate),
                 place: Arc::clone(place),
+                unknown: Unknown::default(),
             })
         }
         Ok(Err(error)) => {
@@ -129,6 +139,31 @@ async fn greet(
         }
         Err(_) => None,
     }
+}
+
+/// Waits for a whole header, and for its turn among those who are not known: hyper takes 16 KiB of each
+/// connection from its first moment. Or else what is still to be said to the client.
+async fn header(link: &Link, door: &Arc<Door>) -> Result<(), Option<Bytes>> {
+    let mut ending = pin!(door.ending.begun());
+    let mut clock = pin!(tokio::time::sleep(door.limits.idle));
+    poll_fn(|cx| {
+        if link.wire.poll_header(cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        if link.wire.stage() == Stage::Idle && ending.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(None));
+        }
+        poll_late(link, door, clock.as_mut(), cx).map(Err)
+    })
+    .await?;
+    let Some(strangers) = &door.strangers else {
+        return Ok(());
+    };
+    let turn = strangers.turn(door.limits.header).await;
+    turn.map(|turn| link.unknown.hold(turn)).ok_or_else(|| {
+        let line = "too many requests wait until it is known who asks; try again";
+        Some(refusal("503 Service Unavailable", line))
+    })
 }
 
 /// Serves requests until the client or its time is gone; what is still to be said to it.
@@ -152,15 +187,25 @@ async fn serve(link: &Link, door: &Arc<Door>) -> Option<Bytes> {
         if closing && link.wire.stage() == Stage::Idle {
             return Poll::Ready(None);
         }
-        let Some(deadline) = link.wire.deadline(&door.limits) else {
-            return Poll::Pending;
-        };
-        if clock.deadline() != deadline {
-            clock.as_mut().reset(deadline);
-        }
-        clock.as_mut().poll(cx).map(|()| late(link, &door.limits))
+        poll_late(link, door, clock.as_mut(), cx)
     })
     .await
+}
+
+/// Ready when the client has taken too long, with what is still to be said to it.
+fn poll_late(
+    link: &Link,
+    door: &Door,
+    mut clock: Pin<&mut Sleep>,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Bytes>> {
+    let Some(deadline) = link.wire.deadline(&door.limits) else {
+        return Poll::Pending;
+    };
+    if clock.deadline() != deadline {
+        clock.as_mut().reset(deadline);
+    }
+    clock.poll(cx).map(|()| late(link, &door.limits))
 }
 
 /// hyper has answered what it could not parse, but for another protocol.
@@ -190,7 +235,12 @@ async fn answer(
     let tally = Tally::begin(Arc::clone(&door.record), door.protocol);
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(link.clone());
-    let response = door.router.clone().oneshot(request).await?;
+    let mut response = door.router.clone().oneshot(request).await?;
     tally.answered(&response);
+    if link.unknown.is_held() {
+        // Who is not known by now keeps no buffers for a next request.
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
     Ok(response)
 }

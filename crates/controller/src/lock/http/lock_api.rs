@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 
 use super::answer::{Reply, Verdict};
-use super::auth::{Credentials, no_browser};
+use super::auth::{Identity, no_browser};
 use super::connection::Link;
 use super::waiting::App;
 use super::{body, form, openapi};
@@ -39,7 +39,7 @@ async fn lock(
 async fn checked_lock(app: &App, link: &Link, request: Request) -> Result<Reply, Reply> {
     let asked = Asked::read(app, link, request).await?;
     let form = form::lock_form(asked.content_type.as_deref(), asked.body).await?;
-    let by = app.guard.check(asked.credentials, &form.host).await?;
+    let by = app.guard.check(asked.identity, &form.host).await?;
     tracing::info!(host = form.host, wait = ?form.wait, by, peer = %link.peer, "the lock is asked for");
     let request = LockRequest {
         client: Client::Api { host: form.host },
@@ -60,7 +60,7 @@ async fn unlock(
 async fn checked_unlock(app: &App, link: &Link, request: Request) -> Result<Reply, Reply> {
     let asked = Asked::read(app, link, request).await?;
     let host = form::unlock_form(asked.content_type.as_deref(), asked.body).await?;
-    let by = app.guard.check(asked.credentials, &host).await?;
+    let by = app.guard.check(asked.identity, &host).await?;
     tracing::info!(host, by, peer = %link.peer, "the lock is to be given up");
     Ok(app.unlock(link, Client::Api { host }).await)
 }
@@ -80,13 +80,13 @@ async fn wrong_method() -> Response {
 
 /// A request whose form was not read yet.
 struct Asked {
-    credentials: Credentials,
+    identity: Identity,
     content_type: Option<String>,
     body: Bytes,
 }
 
 impl Asked {
-    /// What costs nothing is checked first, so that nobody has us read a body or ask the API server in vain.
+    /// What costs nothing is checked first, then who asks, and only then is a body read.
     async fn read(app: &App, link: &Link, request: Request) -> Result<Self, Reply> {
         no_browser(request.headers())?;
         if request.uri().query().is_some() {
@@ -97,14 +97,16 @@ impl Asked {
             let line = "send the form as it is, without a content encoding";
             return Err(Reply::new(Verdict::UnknownType, line));
         }
-        let credentials = app
+        let identity = app
             .guard
-            .credentials(request.headers(), &link.certificate)?;
+            .identify(request.headers(), &link.certificate)
+            .await?;
+        link.unknown.give_up();
         let (parts, body) = body::read(request, &app.limits).await?;
         let content_type = parts.headers.get(CONTENT_TYPE);
         let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
         Ok(Self {
-            credentials,
+            identity,
             content_type: content_type.map(std::borrow::Cow::into_owned),
             body,
         })

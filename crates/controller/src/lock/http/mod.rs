@@ -23,6 +23,7 @@ mod openapi;
 mod peer;
 mod record;
 mod server;
+mod strangers;
 mod tls;
 mod waiting;
 mod wire;

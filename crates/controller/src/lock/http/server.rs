@@ -15,6 +15,7 @@ use super::auth::{Access, Guard};
 use super::config::{Config, Limits, LockAuth, StartError, TlsFiles};
 use super::connection::{self, Door};
 use super::record::{Protocol, Record};
+use super::strangers::Strangers;
 use super::tls::Tls;
 use super::waiting::{App, Ending};
 use super::{fleetlock, lock_api};
@@ -68,6 +69,8 @@ impl Server {
                 limits: Arc::clone(&limits),
                 tls,
                 handshakes: Semaphore::new(limits.handshakes),
+                // Nobody is ever known to FleetLock.
+                strangers: (protocol == Protocol::Api).then(|| Strangers::new(limits.strangers)),
                 ending: ending.clone(),
             })
         };

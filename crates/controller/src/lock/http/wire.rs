@@ -17,6 +17,12 @@ use super::config::Limits;
 /// What a client may send before it has its answer (a request more); one that sends more is cut off.
 const MOST_EARLY: usize = 4096;
 
+/// The longest header, and hyper's buffer: it takes no smaller one.
+pub(super) const LONGEST_HEADER: usize = 8 * 1024;
+
+/// The most fields of a header, as hyper has it.
+const MOST_FIELDS: usize = 100;
+
 /// What is read from a client that is still sending after its answer, so that the answer is not lost with
 /// what was not read, and for how long.
 const LAST_WORDS: (usize, Duration) = (1024 * 1024, Duration::from_secs(2));
@@ -98,6 +104,12 @@ impl Wire {
         poll_fn(|cx| self.inner().poll_gone(cx)).await;
     }
 
+    /// Ready once hyper can say what came: a whole header, one that is malformed or too long, or the end. What
+    /// was read is kept for it.
+    pub(super) fn poll_header(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.inner().poll_header(cx)
+    }
+
     /// Ends the connection; the client's last words are heard so that it gets ours.
     pub(super) async fn finish(mut self, last: Option<Bytes>) {
         let (most, patience) = LAST_WORDS;
@@ -134,6 +146,28 @@ impl Inner {
         Poll::Ready(())
     }
 
+    fn poll_header(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.early.len() < LONGEST_HEADER {
+            let mut space = [0; 512];
+            let most = space.len().min(LONGEST_HEADER - self.early.len());
+            let mut buffer = ReadBuf::new(&mut space[..most]);
+            let read = ready!(Pin::new(&mut self.socket).poll_read(cx, &mut buffer));
+            let read = read.map(|()| buffer.filled());
+            let Some(new) = read.ok().filter(|new| !new.is_empty()) else {
+                return Poll::Ready(());
+            };
+            if self.stage == Stage::Idle {
+                self.enter(Stage::Header);
+            }
+            self.early.extend_from_slice(new);
+            // Parsed once for each line: a header that comes byte by byte costs no more.
+            if new.contains(&b'\n') && !is_unfinished(&self.early) {
+                return Poll::Ready(());
+            }
+        }
+        Poll::Ready(())
+    }
+
     fn poll_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.unsent.is_empty() {
             let sent = ready!(Pin::new(&mut self.socket).poll_write(cx, &self.unsent))?;
@@ -159,6 +193,10 @@ impl AsyncRead for Wire {
         } else {
             let some = inner.early.len().min(buffer.remaining());
             buffer.put_slice(&inner.early.split_to(some));
+            if inner.early.is_empty() {
+                // An empty one keeps its memory.
+                inner.early = BytesMut::new();
+            }
         }
         if inner.stage == Stage::Idle && buffer.filled().len() > before {
             inner.enter(Stage::Header);
@@ -195,6 +233,13 @@ impl AsyncWrite for Wire {
         ready!(inner.poll_unsent(cx))?;
         Pin::new(&mut inner.socket).poll_shutdown(cx)
     }
+}
+
+/// Whether a header has begun well and is not at its end.
+fn is_unfinished(head: &[u8]) -> bool {
+    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let parsed = httparse::Request::new(&mut fields).parse(head);
+    matches!(parsed, Ok(httparse::Status::Partial))
 }
 
 /// hyper answers what it cannot parse by itself, without a body; no answer of ours is empty.
