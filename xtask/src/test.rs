@@ -10,6 +10,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::{needs, tree};
 
+mod programs;
+
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Handed to `cargo test` in place of `--workspace`, as in `cargo xtask test -p dogwatch-core`
@@ -19,37 +21,72 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     needs::prepare(&arguments.cargo_test)?;
-    let mut command = tree::cargo();
-    command.args(["test", "--no-fail-fast"]);
-    if arguments.cargo_test.is_empty() {
-        command.arg("--workspace");
+    let outcome = if arguments.cargo_test.is_empty() {
+        run_workspace()?
+    } else {
+        let mut command = tree::cargo();
+        command.args(["test", "--no-fail-fast"]);
+        command.args(&arguments.cargo_test);
+        run_and_count(&mut command, "cargo test", &|line| println!("{line}"))?
+    };
+    let Count {
+        passed,
+        failed,
+        ignored,
+    } = outcome.count;
+    println!("\n{passed} passed, {failed} failed, {ignored} ignored");
+    // Tests that do not compile, or a test program that dies, are in no count.
+    if !outcome.failures.is_empty() {
+        bail!("failed: {}", outcome.failures.join(", "));
     }
-    command.args(&arguments.cargo_test);
-    run_and_count(&mut command)
+    Ok(())
 }
 
-fn run_and_count(command: &mut Command) -> Result<()> {
+/// Every test program of the workspace, as many at once as there are processors, and then the examples in the docs.
+fn run_workspace() -> Result<Outcome> {
+    let mut outcome = programs::run_all(programs::build()?)?;
+    let mut doc_tests = tree::cargo();
+    doc_tests.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
+    outcome += run_and_count(&mut doc_tests, "doc tests", &|line| println!("{line}"))?;
+    Ok(outcome)
+}
+
+/// What test programs reported.
+#[derive(Debug, Default)]
+struct Outcome {
+    count: Count,
+    /// The programs that did not end well.
+    failures: Vec<String>,
+}
+
+impl AddAssign for Outcome {
+    fn add_assign(&mut self, other: Self) {
+        self.count += other.count;
+        self.failures.extend(other.failures);
+    }
+}
+
+/// Hands each line of its standard output on, and counts what it says of tests.
+fn run_and_count(command: &mut Command, name: &str, on_line: &dyn Fn(&str)) -> Result<Outcome> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
-        .context("failed to start cargo test")?;
+        .with_context(|| format!("failed to start {name}"))?;
     let stdout = child.stdout.take().expect("asked for above");
-    let mut total = Count::default();
-    for line in BufReader::new(stdout).lines() {
-        let line = line.context("failed to read what cargo test prints")?;
-        println!("{line}");
-        total += Count::of(&line);
+    let mut outcome = Outcome::default();
+    for line in BufReader::new(stdout).split(b'\n') {
+        let line = line.with_context(|| format!("failed to read what {name} prints"))?;
+        let line = String::from_utf8_lossy(&line);
+        on_line(&line);
+        outcome.count += Count::of(&line);
     }
-    let status = child.wait().context("failed to wait for cargo test")?;
-    println!(
-        "\n{} passed, {} failed, {} ignored",
-        total.passed, total.failed, total.ignored
-    );
-    // Tests that do not compile, or a test program that dies, are in no count.
+    let status = child
+        .wait()
+        .with_context(|| format!("failed to wait for {name}"))?;
     if !status.success() {
-        bail!("cargo test ended with {status}");
+        outcome.failures.push(format!("{name} ({status})"));
     }
-    Ok(())
+    Ok(outcome)
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
