@@ -30,6 +30,7 @@ pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
         Phase::Returning => Outcome::Rebooted,
         Phase::Waiting | Phase::Draining | Phase::Rebooting => Outcome::Aborted,
     };
+    let was_said = record.message == text;
     let record = Record {
         serves: triggers::all_served(ctx, record),
         ..record.clone()
@@ -39,9 +40,10 @@ pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
         remove_request: is_stopped_with_it(ctx),
         ..undo::finish(ctx, &record, outcome)
     };
-    Step::new(reason::ABORTED, text)
-        .say()
-        .act(Action::PatchNode(Box::new(patch)))
+    let step = Step::new(reason::ABORTED, text);
+    // The same Event as with the uncordon, if that was said: an Event with another severity is another one.
+    let step = if was_said { step.warn() } else { step.say() };
+    step.act(Action::PatchNode(Box::new(patch)))
 }
 
 /// A request that is due would begin anew at once. One for later is no part of what is stopped.

@@ -90,7 +90,7 @@ fn a_reboot_that_was_under_way_before_this_process_looked_counts_from_the_nodes_
     let long = flags.reboot_timeout;
     assert_eq!(
         began(0, 1_200, &mut node),
-        Some(seconds(3) + long - seconds(1_200))
+        (seconds(3) + long).checked_sub(seconds(1_200))
     );
     assert_eq!(began(0, 7_200, &mut node), Some(seconds(0)), "it is over");
     let ahead = began(5_000, 1_200, &mut node);

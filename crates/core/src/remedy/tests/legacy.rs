@@ -81,9 +81,11 @@ fn what_an_older_version_kept_in_the_middle_of_a_remediation_is_taken_over_once_
     let subject = "machine/machines/a";
     let mut world = leased(world([machine("a")], [remediated(&record())], []), subject);
     let first = decided(&world, subject);
-    let taken = first.actions.iter().find_map(|action| match action {
-        Action::KeepBackup { host, backup, .. } => Some(stored(host, backup.clone())),
-        _ => None,
+    let taken = first.actions.iter().find_map(|action| {
+        let Action::KeepBackup { host, backup, .. } = action else {
+            return None;
+        };
+        Some(stored(host, backup.clone()))
     });
     let taken = taken.unwrap();
     assert_eq!(taken.backup.labels, [("tier".into(), "db".into())].into());
