@@ -7,7 +7,7 @@ use crate::lock::api_lock::WaitingHost;
 use crate::lock::{self, HeldSeen, HolderId, LeaseSeen, Waiter};
 use crate::name::{GroupName, NodeName};
 use crate::policy::{self, Policies, Rule};
-use crate::reboot::{Config, NodeSeen, Phase, WAITS_FOR_LOCK};
+use crate::reboot::{Config, NodeSeen, Phase, WAITS_FOR_LOCK, reason};
 
 use super::healer::HealerSeen;
 use super::pods::OnNode;
@@ -146,8 +146,19 @@ impl Fleet {
 
     /// Who asks for this node at a lock API and was not answered yet.
     pub(super) fn asks_for(&self, node: &NodeName) -> Option<&WaitingHost> {
-        let mut hosts = self.waiting_hosts.iter();
+        let mut hosts = self.unanswered_hosts();
         hosts.find(|host| host.node.as_ref() == Some(node))
+    }
+
+    /// Everybody who asked at a lock API and was not answered yet. What the API tells of them may be older than
+    /// a Lease that one of them holds by now; who drains holds one and waits.
+    pub(super) fn unanswered_hosts(&self) -> impl Iterator<Item = &WaitingHost> {
+        let holds = |host: &WaitingHost| {
+            let mut leases = self.leases.iter();
+            leases.any(|row| row.lease.holder.as_ref() == Some(&host.holder))
+        };
+        let hosts = self.waiting_hosts.iter();
+        hosts.filter(move |host| host.reason == reason::DRAINING || !holds(host))
     }
 
     /// The group's slots, the lowest first.

@@ -97,7 +97,7 @@ pub(super) fn policies(fleet: &Fleet, now: Now) -> Vec<PolicyRow> {
 
 /// Who waits for a lock of the policy's group over HTTP.
 fn at_lock_api(fleet: &Fleet, policy: &Policy) -> Vec<String> {
-    let hosts = fleet.waiting_hosts.iter().filter(|host| {
+    let hosts = fleet.unanswered_hosts().filter(|host| {
         let group = host.group.as_ref().map(GroupName::as_str);
         group == Some(policy.name.as_str()) && host.reason != reason::DRAINING
     });

@@ -276,7 +276,7 @@ fn requested(node: &NodeSeen) -> Option<(String, String)> {
 }
 
 fn waiting(fleet: &Fleet) -> Vec<WaitingRow> {
-    let mut hosts: Vec<&WaitingHost> = fleet.waiting_hosts.iter().collect();
+    let mut hosts: Vec<&WaitingHost> = fleet.unanswered_hosts().collect();
     hosts.sort_by_key(|host| (host.since, &host.holder));
     hosts.into_iter().map(waiting_row).collect()
 }

@@ -316,6 +316,23 @@ fn a_node_locked_through_the_lock_api_says_who_has_it_and_that_unlock_uncordons_
 }
 
 #[test]
+fn a_caller_that_has_the_lock_by_now_is_not_shown_as_one_that_waits() {
+    let (locked, row) = locked_by_api("n1");
+    let mut fleet = fleet(vec![locked], vec![row]);
+    fleet.waiting_hosts = vec![WaitingHost {
+        holder: HolderId::api("n1"),
+        group: Some(GroupName::default_group()),
+        node: Some(NodeName::new("n1").unwrap()),
+        since: at(10),
+        reason: "OutsideWindow".into(),
+        message: "outside the windows".into(),
+    }];
+    assert_eq!(super::status(&fleet, now(100)).waiting, []);
+    let explanation = explain(&view("n1", fleet), now(100)).unwrap();
+    assert_eq!(explanation.summary, "n1: locked through the lock API");
+}
+
+#[test]
 fn a_caller_that_waits_at_the_lock_api_is_shown_with_its_reason() {
     let mut fleet = fleet(vec![node("n1")], vec![]);
     let message = "outside the windows of RebootPolicy nights; opens at 2026-01-05T22:00:00Z";
