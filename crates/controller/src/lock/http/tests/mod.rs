@@ -11,4 +11,5 @@ mod many;
 mod rig;
 mod semaphore;
 mod shutdown;
+mod strangers;
 mod tls;
