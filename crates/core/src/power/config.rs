@@ -58,10 +58,11 @@ impl Config {
         self.settle.max(slow)
     }
 
-    /// How long what was read counts as read now: two polls, or two readings of a BMC that takes as long as a
-    /// call may, where the polls are closer to each other than that.
+    /// How long what was read counts as read now: two polls, or until a BMC that takes as long as a call may has
+    /// answered twice more, a confirm interval apart, where the polls are closer to each other than that.
     pub(super) fn fresh_for(&self) -> Duration {
-        let slow = self.call.saturating_mul(2).saturating_add(self.confirm);
+        let twice = self.call.saturating_add(self.confirm).saturating_mul(2);
+        let slow = twice.saturating_add(Duration::from_secs(1));
         self.poll.saturating_mul(2).max(slow)
     }
 

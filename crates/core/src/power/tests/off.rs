@@ -536,3 +536,16 @@ fn a_202_that_names_no_task_holds_the_next_leaders_proof_up_as_well() {
     assert!(world.time - begun >= 35_000, "settle, then two readings");
     assert_eq!(world.kinds(), [Command::Off]);
 }
+
+#[test]
+fn a_host_that_is_off_stays_so_behind_a_bmc_that_takes_as_long_as_a_call_may() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.config.poll = Duration::from_secs(10);
+    world.bmcs[0].default_says = Says::Slow(9_900);
+    world.until_confirmed();
+    world.until("said", |world| world.status().powered_on == Some(false));
+    for _ in 0..1_200 {
+        world.run(1);
+        assert_eq!(world.status().powered_on, Some(false), "{}", world.time);
+    }
+}
