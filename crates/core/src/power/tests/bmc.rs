@@ -9,6 +9,8 @@ pub(crate) enum Takes {
     Runs(u64),
     /// Answered by 202 without a task, and run after so many milliseconds.
     NamesNoTask(u64),
+    /// The same, answered after so many milliseconds, when it has run.
+    NamesNoTaskLate(u64),
     /// Answered, and never run.
     Ignores,
     /// Refused.
@@ -93,6 +95,10 @@ impl Bmc {
             Takes::NamesNoTask(after) => {
                 self.will_run(command, time + after);
                 (time + 5, Ok(Answer::AcceptedWithoutTask))
+            }
+            Takes::NamesNoTaskLate(after) => {
+                self.will_run(command, time + after);
+                (time + after, Ok(Answer::AcceptedWithoutTask))
             }
             Takes::Ignores => (time + 5, Ok(Answer::Accepted)),
             Takes::Fails(class) => (time + 5, Err(Fault::harmless(class, "no"))),

@@ -1,5 +1,7 @@
 //! A BMC that says "off" of a machine whose Node lives contradicts it. Source: specification §3.2, "The plain rule".
 
+use std::time::Duration;
+
 use super::world::*;
 use crate::condition::Status;
 use crate::power::*;
@@ -140,4 +142,99 @@ fn a_lease_is_read_only_of_a_host_that_says_off() {
     assert_eq!(world.life_looks, 0, "a proof waits for no Lease");
     world.run(600);
     assert!(world.life_looks <= 16, "{}", world.life_looks);
+}
+
+#[test]
+fn no_power_on_is_even_intended_for_a_host_whose_node_lives() {
+    let mut world = lied_about(&[], true);
+    world.run(600);
+    assert!(!world.said(reason::FOUND_OFF), "{:?}", world.events);
+    let mut written = world.writes.iter().map(|(_, status)| &status.power.command);
+    assert!(written.all(Option::is_none));
+}
+
+#[test]
+fn nothing_is_sent_before_it_is_known_whether_the_node_lives() {
+    // Twice off is read sooner than a kubelet that lives has to renew its Lease.
+    let mut world = World::new(&[], true, true);
+    world.config.settle = Duration::from_secs(1);
+    world.carries_node(10_000);
+    world.run(120);
+    world.bmcs[0].default_says = Says::Lie(Reading::Off);
+    world.run(600);
+    assert_eq!(world.kinds(), []);
+    assert_eq!(world.because(), reason::POWER_CONTRADICTED);
+}
+
+#[test]
+fn a_host_that_is_to_be_off_is_not_as_wanted_while_its_node_lives() {
+    let mut world = lied_about(&[], false);
+    for _ in 0..600 {
+        world.run(1);
+        assert_ne!(world.because(), reason::AS_WANTED, "{}", world.time);
+    }
+    assert_eq!(world.because(), reason::POWER_CONTRADICTED);
+}
+
+#[test]
+fn an_off_that_was_answered_is_not_confirmed_while_the_node_lives() {
+    let mut world = lied_about(&[], true);
+    world.run(200);
+    world.bmcs[0].default_takes = Takes::Ignores;
+    world.annotate(KEY, HARD);
+    world.run(300);
+    assert_eq!(world.kinds(), [Command::Off]);
+    let mut written = world.writes.iter();
+    assert!(written.all(|(_, status)| status.power.off_confirmed_at.is_none()));
+    assert_eq!(world.because(), reason::POWER_CONTRADICTED);
+    world.set_power(false);
+    world.until_confirmed();
+}
+
+#[test]
+fn a_lease_that_was_renewed_before_the_host_went_off_contradicts_nothing() {
+    let mut world = lied_about(&[], true);
+    world.run(200);
+    world.bmcs[0].default_says = Says::Truth;
+    world.run(120);
+    assert_eq!(world.because(), reason::AS_WANTED);
+    world.set_power(false);
+    world.until("powered on", |world| {
+        assert_ne!(world.because(), reason::POWER_CONTRADICTED);
+        world.is_on()
+    });
+}
+
+#[test]
+fn a_lease_that_came_was_not_renewed() {
+    let mut world = World::new(&[], false, false);
+    world.run(60);
+    assert_eq!(world.because(), reason::AS_WANTED);
+    world.node = Some(world.time);
+    world.run(300);
+    assert!(world.life_looks > 2);
+    assert!(!world.said(reason::POWER_CONTRADICTED));
+}
+
+#[test]
+fn a_proof_ends_with_the_nodes_first_sign_of_life_whatever_was_decided() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.until("proved", |world| {
+        proof(&world.seen, &world.config, world.now()).is_some()
+    });
+    let renewed = |second: i64| {
+        let lease = NodeLease {
+            renewed: jiff::Timestamp::from_second(second).ok(),
+            lasts: None,
+        };
+        SignsOfLife {
+            leases: [(crate::name::NodeName::new("n1").unwrap(), lease)].into(),
+            unread: None,
+        }
+    };
+    let at = world.mono();
+    world.seen.memory.signs_of_life(at, renewed(1));
+    assert!(proof(&world.seen, &world.config, world.now()).is_some());
+    world.seen.memory.signs_of_life(at, renewed(2));
+    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
 }

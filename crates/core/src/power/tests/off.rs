@@ -538,6 +538,71 @@ fn a_202_that_names_no_task_holds_the_next_leaders_proof_up_as_well() {
 }
 
 #[test]
+fn a_202_that_names_no_task_may_be_run_for_power_settle_after_its_answer() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.bmcs[0].takes = vec![Takes::NamesNoTaskLate(8_000)];
+    world.until_confirmed();
+    let answered = world.sent[0].answered.expect("answered");
+    assert!(answered - world.sent[0].sent >= 8_000);
+    assert!(world.time - answered >= 35_000, "{}", world.time - answered);
+}
+
+#[test]
+fn a_slow_bmc_has_the_time_to_show_what_it_did_before_it_is_sent_again() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.config.settle = Duration::from_secs(1);
+    world.bmcs[0].default_takes = Takes::Runs(5_000);
+    world.bmcs[0].default_says = Says::Slow(8_000);
+    world.until_confirmed();
+    assert_eq!(world.kinds(), [Command::Off]);
+    world.remove(KEY);
+    world.until_on();
+    assert_eq!(world.kinds(), [Command::Off, Command::On]);
+}
+
+#[test]
+fn a_host_that_was_off_as_wanted_is_proved_off_for_a_key_that_comes() {
+    let mut world = World::new(&[], false, false);
+    world.run(60);
+    assert_eq!(
+        (world.kinds(), world.because()),
+        (vec![], reason::AS_WANTED)
+    );
+    world.annotate(KEY, HARD);
+    world.until("proved", |world| {
+        proof(&world.seen, &world.config, world.now()).is_some()
+    });
+    assert_eq!(world.kinds(), [Command::Off]);
+}
+
+#[test]
+fn a_proof_that_another_address_made_nothing_is_not_made_again_for_nobody() {
+    let mut world = World::new(&[], false, true);
+    world.until_confirmed();
+    let sent = world.kinds().len();
+    let address = Address::parse("redfish://192.0.2.77/redfish/v1/Systems/1");
+    world.seen.host_mut().levels[0].devices[0].address = address;
+    world.seen.memory.forget_bmc();
+    world.run(300);
+    assert_eq!(world.kinds().len(), sent, "it reads off, as it is wanted");
+    assert_eq!(world.because(), reason::AS_WANTED);
+    assert_eq!(world.power().off_confirmed_at, None);
+}
+
+#[test]
+fn a_power_off_that_failed_is_not_sent_again_to_a_host_that_reads_off() {
+    let mut world = World::new(&[], false, true);
+    world.bmcs[0].default_takes = Takes::Fails(Class::Refused);
+    world.until("failed", |world| world.sent.len() == 2);
+    world.set_power(false);
+    world.until("read", |world| world.status().powered_on == Some(false));
+    let sent = world.sent.len();
+    world.run(600);
+    assert_eq!(world.sent.len(), sent);
+    assert_eq!(world.because(), reason::AS_WANTED);
+}
+
+#[test]
 fn a_host_that_is_off_stays_so_behind_a_bmc_that_takes_as_long_as_a_call_may() {
     let mut world = World::new(&[(KEY, HARD)], true, true);
     world.config.poll = Duration::from_secs(10);
