@@ -455,3 +455,46 @@ fn what_the_drain_cannot_see_is_said_with_what_is_left() {
     assert!(message.contains("1 to go"), "{message}");
     assert!(message.contains("pods cannot be watched"), "{message}");
 }
+
+#[test]
+fn one_webhook_that_refuses_many_pods_in_ever_other_words_is_one_event() {
+    let blocked = |n: usize, by: &str| crate::drain::Blocked {
+        pod: PodRef {
+            namespace: "a".into(),
+            name: format!("p{n}"),
+            uid: format!("u{n}"),
+        },
+        message: format!("not before {n} o'clock"),
+        refused: Some(crate::drain::Refusal {
+            by: crate::drain::Refuser::Webhook(by.into()),
+            said: format!("not before {n} o'clock"),
+        }),
+        budgets: Vec::new(),
+        since: std::time::Duration::from_secs(1),
+    };
+    let mut drain = one_pod_left();
+    drain.progress.blocked = vec![blocked(1, "w"), blocked(2, "w"), blocked(3, "other")];
+    let decision = decide(&with(drain), &config(), now(300));
+    let events = decision.report.events.iter();
+    let blocked = events.filter(|event| event.reason == reason::DRAIN_BLOCKED);
+    assert_eq!(blocked.count(), 2, "{:?}", decision.report.events);
+}
+
+#[test]
+fn dogwatchs_own_pods_that_stay_are_named_in_the_record_and_in_the_condition() {
+    let mut drain = drained();
+    drain.progress.kept = vec![PodRef {
+        namespace: "dogwatch".into(),
+        name: "controller-0".into(),
+        uid: "u".into(),
+    }];
+    let on = decide(&with(drain), &config(), now(5));
+    let words = "Dogwatch's own pods stay: dogwatch/controller-0";
+    let message = written(&on).message.clone();
+    assert!(message.contains(words), "{message}");
+    let mut rebooting = seen(Phase::Rebooting);
+    set_record(&mut rebooting, |record| record.message = message);
+    let conditions = decide(&rebooting, &config(), now(6)).report.conditions;
+    let drained = conditions.iter().find(|it| it.kind == "Drained").unwrap();
+    assert!(drained.message.contains(words), "{}", drained.message);
+}

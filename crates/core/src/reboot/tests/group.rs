@@ -163,3 +163,36 @@ fn a_lock_that_was_taken_for_a_deleted_node_of_our_name_is_given_up_before_anybo
         }]
     ));
 }
+
+#[test]
+fn a_slots_number_is_written_in_one_way_and_is_below_a_thousand() {
+    for (text, number) in [
+        ("0", Some(0)),
+        ("10", Some(10)),
+        ("999", Some(999)),
+        ("1000", None),
+        ("00", None),
+        ("01", None),
+        ("+1", None),
+        ("-1", None),
+        ("1a", None),
+        ("", None),
+        ("99999999999999999999", None),
+    ] {
+        assert_eq!(crate::lock::slot_number(text), number, "{text}");
+    }
+}
+
+#[test]
+fn no_more_slots_are_looked_at_than_a_group_can_have() {
+    let config = Config {
+        max_unavailable: Limit::Count(5_000),
+        ..config()
+    };
+    let decision = decide(&waiting(vec![]), &config, now(5));
+    let slots = decision.looks.iter().find_map(|look| match look {
+        Look::Locks { slots, .. } => Some(*slots),
+        _ => None,
+    });
+    assert_eq!(slots, Some(1_000), "{decision:?}");
+}

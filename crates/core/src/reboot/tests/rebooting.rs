@@ -290,3 +290,17 @@ fn a_pod_that_comes_back_before_the_command_gives_the_drain_no_new_deadline() {
     let record = written(&decision);
     assert_eq!((record.phase, record.since), (Phase::Draining, wall(5)));
 }
+
+#[test]
+fn a_permit_allows_the_command_for_ten_seconds_since_its_answer_and_no_longer() {
+    let mut seen = seen(Phase::Rebooting);
+    assert_eq!(permitted_for(&seen, now(0)), Duration::ZERO);
+    seen.run.permit = Some(Permit {
+        attempt: 1,
+        answered: Duration::from_secs(5),
+    });
+    for (second, left) in [(5, 10), (12, 3), (15, 0), (60, 0)] {
+        let allowed = permitted_for(&seen, now(second));
+        assert_eq!(allowed, Duration::from_secs(left), "{second}");
+    }
+}

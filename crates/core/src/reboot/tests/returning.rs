@@ -227,3 +227,16 @@ fn a_name_in_the_record_that_is_no_budgets_is_never_looked_at_and_that_is_said()
     assert!(looked_at[1..].iter().all(|name| name.starts_with("a/pdb-")));
     assert!(has_event(&decision, reason::BUDGETS_IGNORED));
 }
+
+#[test]
+fn while_it_settles_the_condition_says_that_it_booted_anew() {
+    let settling = decide(&back(), &config(), now(39));
+    let mut conditions = settling.report.conditions.iter();
+    let condition = conditions
+        .find(|it| it.kind == "MaintenanceInProgress")
+        .unwrap();
+    assert!(
+        condition.message.starts_with("booted anew; "),
+        "{condition:?}"
+    );
+}

@@ -164,3 +164,18 @@ fn a_lock_that_a_killed_run_has_left_is_given_up_by_the_next_though_nothing_want
     seen.lock.leases = Some(vec![free(0)]);
     assert_eq!(decide(&seen, &config(), now(5)).looks, []);
 }
+
+#[test]
+fn what_the_calendar_held_back_is_no_wait_for_a_turn() {
+    let mut run = run_seen("n1", run(RUN));
+    let waiting = record(Phase::Waiting);
+    run.saw(Some(&waiting), now(0));
+    run.decided(reason::OUTSIDE_WINDOW, now(10));
+    assert_eq!(run.held_back.waits_since(wall(0)), None);
+    run.decided(reason::LOCK_HELD, now(40));
+    assert_eq!(run.held_back.waits_since(wall(0)), Some(wall(30)));
+    // Another process does not know how much of it was held back.
+    let mut next = run_seen("n1", super::kit::run("coordinator/next"));
+    next.saw(Some(&waiting), now(100));
+    assert_eq!(next.held_back.waits_since(wall(0)), Some(wall(100)));
+}

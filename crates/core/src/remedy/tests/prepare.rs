@@ -156,3 +156,28 @@ fn what_did_not_come_back_on_a_node_that_failed_again_comes_back_on_the_one_afte
     assert_eq!(both.labels.len(), 2);
     assert_eq!(now.with(&both), both, "once more it is the same");
 }
+
+#[test]
+fn what_is_written_down_has_with_it_what_did_not_come_back_yet_and_nothing_of_another_node() {
+    let rack = || [("rack".to_owned(), "r1".to_owned())].into();
+    let due = Backup {
+        uid: "uid-old".into(),
+        labels: rack(),
+        ..on_the_node()
+    };
+    let stale = Backup {
+        node: "n-old".into(),
+        uid: "uid-old".into(),
+        labels: rack(),
+        ..Backup::default()
+    };
+    for (kept, labels) in [(due, rack()), (stale, BTreeMap::new())] {
+        let mut it = Asked::new();
+        it.kept = Some(kept);
+        let first = it.decision(Some(UUID));
+        let [Action::KeepBackup { backup, .. }] = &first.actions[..] else {
+            panic!("{first:?}");
+        };
+        assert_eq!((&*backup.uid, &backup.labels), ("uid-n-a", &labels));
+    }
+}
