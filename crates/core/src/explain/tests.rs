@@ -429,3 +429,106 @@ fn a_node_that_is_not_there_is_not_explained() {
         None
     );
 }
+
+#[test]
+fn a_remediation_whose_group_no_policy_makes_any_more_is_out_in_the_words_as_in_the_count() {
+    let group = GroupName::new("vanished").unwrap();
+    let remedy = HeldSeen {
+        lease: "dogwatch-remedy-n1".into(),
+        resource_version: "1".into(),
+        slot: None,
+        holder: HolderId::new("remedy").unwrap(),
+        node: NodeName::new("n1").ok(),
+        max: None,
+        remediation: Some(RemediationHeld {
+            group: Some(group.clone()),
+            control_plane: false,
+            since: None,
+        }),
+    };
+    let mut fleet = fleet(vec![waiting("n2", 10)], vec![free(0)]);
+    fleet.remedies = vec![remedy];
+    assert!(!fleet.budget(&fleet.nodes[0]).has_room());
+    let mut policy = crate::policy::Policy::silent(group);
+    policy.selector.match_labels = [("pool".to_owned(), "b".to_owned())].into();
+    fleet.policies = crate::policy::Policies::Known(vec![policy]);
+    assert!(fleet.budget(&fleet.nodes[0]).has_room());
+}
+
+#[test]
+fn beside_a_remediation_nobody_is_told_that_nothing_is_under_way_or_to_reboot() {
+    let told = |under_way| RemedyExplanation {
+        subject: "machine/machines/m1".into(),
+        node: Some("n1".into()),
+        host: None,
+        under_way,
+        summary: String::new(),
+        chain: Vec::new(),
+        timeline: Vec::new(),
+        advice: Vec::new(),
+    };
+    let idle = || explained("n1", vec![node("n1")], vec![]);
+    let beside = idle().beside(&[told(true)]);
+    assert_eq!(beside.summary, "n1: no planned reboot is under way");
+    assert_eq!(beside.advice, [""; 0]);
+    assert_eq!(idle().beside(&[told(false)]), idle());
+}
+
+#[test]
+fn what_a_drain_says_of_itself_is_told_with_its_age() {
+    let mut holder = blocked_holder();
+    holder.conditions[0].last_heartbeat = Some(at(40));
+    let lines = text(&explained("n1", vec![holder.clone()], vec![])).join("\n");
+    assert!(lines.contains("(written 30s ago)"), "{lines}");
+    holder.conditions[0].last_heartbeat = Some(at(66));
+    let lines = text(&explained("n1", vec![holder], vec![])).join("\n");
+    assert!(!lines.contains("ago)"), "{lines}");
+}
+
+#[test]
+fn what_stayed_although_it_should_go_is_told_while_the_node_reboots() {
+    let mut holder = in_phase("n1", Phase::Rebooting, 20, ("Rebooting", ""));
+    if let Parsed::Is(record) = &mut holder.record {
+        record.message = "drained; volumes still attached after 2m, going on: csi-1".into();
+    }
+    let lines = text(&explained("n1", vec![holder], vec![])).join("\n");
+    assert!(
+        lines.contains("; volumes still attached after 2m"),
+        "{lines}"
+    );
+}
+
+#[test]
+fn who_reads_an_explanation_is_not_sent_to_read_it() {
+    let said = ("LockHeldByOther", crate::reboot::WAITS_FOR_LOCK);
+    let waits = in_phase("n1", Phase::Waiting, 10, said);
+    let lines = text(&explained("n1", vec![waits], vec![held(0, "n2", 5)])).join("\n");
+    assert!(
+        lines.contains("LockHeldByOther: waits for the lock"),
+        "{lines}"
+    );
+    assert!(!lines.contains("dogwatch explain"), "{lines}");
+}
+
+#[test]
+fn who_waits_at_the_lock_api_for_a_policys_group_is_in_the_policys_row() {
+    let mut fleet = fleet(vec![node("n1")], vec![]);
+    let group = GroupName::new("nights").unwrap();
+    fleet.policies =
+        crate::policy::Policies::Known(vec![crate::policy::Policy::silent(group.clone())]);
+    let host = |name: &str, group: GroupName, reason: &str| WaitingHost {
+        holder: HolderId::api(name),
+        group: Some(group),
+        node: None,
+        since: at(10),
+        reason: reason.into(),
+        message: String::new(),
+    };
+    fleet.waiting_hosts = vec![
+        host("storage", group.clone(), "OutsideWindow"),
+        host("drains", group, "Draining"),
+        host("other", GroupName::default_group(), "OutsideWindow"),
+    ];
+    let table = super::status(&fleet, now(100));
+    assert_eq!(table.policies[0].waiting, ["api/storage"]);
+}

@@ -259,3 +259,12 @@ fn inside(windows: &[Window], now: jiff::Timestamp) -> bool {
     let open = opening(windows, now, std::time::Duration::ZERO);
     matches!(open, Opening::Open { .. } | Opening::TooShort { .. })
 }
+
+#[test]
+fn a_policy_for_every_node_and_when_its_reboots_begin_are_said() {
+    let plan = translate(&kured(&["--start-time=2:00", "--end-time=4:00"]));
+    let every = &row(&plan, "no nodeSelector").becomes;
+    assert!(every.contains("applies to every node"), "{every}");
+    let begins = &row(&plan, "when a reboot begins").becomes;
+    assert!(begins.contains("from 02:00 to 03:00 only"), "{begins}");
+}

@@ -219,3 +219,14 @@ fn policies_that_limit_nobody_are_warned_of_and_block_nothing() {
         ["unknown admission policies: could not be looked at: 403"]
     );
 }
+
+#[test]
+fn a_cordon_of_the_lock_api_is_nobody_elses() {
+    let mut locked = node("n1");
+    locked.unschedulable = true;
+    assert!(told(&view(vec![locked.clone()], vec![]))[0].contains("cordoned by somebody else"));
+    locked.api_lock = true;
+    let told = told(&view(vec![locked], vec![])).join("\n");
+    assert!(told.contains("unlock uncordons it"), "{told}");
+    assert!(!told.contains("somebody else"), "{told}");
+}

@@ -420,3 +420,17 @@ fn tenths_of_a_second_matter_below_ten() {
         ["0.0s", "4.2s", "9.9s", "10s", "2m5s"]
     );
 }
+
+#[test]
+fn a_planned_reboot_is_given_its_time_since_it_began_and_not_since_somebody_asks() {
+    for (since, waits) in [(40, true), (-1_600, true), (-1_800, false)] {
+        let mut rebooting = failed();
+        let record = crate::explain::testkit::record(crate::reboot::Phase::Rebooting, since);
+        rebooting.record = crate::reboot::Parsed::Is(record);
+        let view = view(marked(), its_host(), vec![rebooting]);
+        let target = RemedyTarget::Machine(ObjectName::new("machines", "m1"));
+        let told = &explain_remedies(&view, &target, now(100))[0];
+        let says = lines(told, Topic::Says).join("\n");
+        assert_eq!(says.contains("PlannedReboot"), waits, "{since}: {says}");
+    }
+}
