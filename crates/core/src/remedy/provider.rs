@@ -71,6 +71,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_id_names_a_host_by_its_name_and_its_uid_as_far_as_it_tells_them() {
+        let host = crate::power::tests::world::host(&[], true);
+        assert_eq!((&*host.name.to_string(), &*host.uid), ("hosts/h1", "uid"));
+        for (id, is_it) in [
+            ("baremetalhost:///hosts/h1", true),
+            ("baremetalhost:///hosts/h1/uid", true),
+            ("baremetalhost:///hosts/h1/another", false),
+            ("baremetalhost:///hosts/h2/uid", false),
+            ("metal3://hosts/h1/m", true),
+            ("metal3://other/h1/m", false),
+            ("metal3://uid", true),
+            ("metal3://another", false),
+            ("metal3://", false),
+            ("aws:///a/i-1", false),
+        ] {
+            assert_eq!(names(id, &host), is_it, "{id}");
+        }
+    }
+
+    #[test]
     fn two_ids_that_tell_of_two_machines_contradict_and_an_older_form_of_one_does_not() {
         for (one, other, is_contradiction) in [
             ("metal3://m/h/a", "metal3://m/h/a", false),

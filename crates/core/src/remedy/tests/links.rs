@@ -727,3 +727,37 @@ fn a_planned_reboot_is_handed_over_by_every_link_that_remediation_goes_by() {
             .contains("no BareMetalHost has annotation")
     );
 }
+
+#[test]
+fn a_request_and_a_hosts_link_that_are_gone_wait_for_no_node() {
+    for subject in ["powerremediation/site/r", "node/n-a"] {
+        let mut host = awaited("provisioned");
+        let mut record = record_on(&host).unwrap();
+        record.subject = subject.into();
+        record.uid = "uid-r".into();
+        let text = serde_json::to_string(&record).unwrap();
+        let name = "dogwatch.dev/remediation".to_owned();
+        host.annotations.insert(name, text);
+        let mut world = world([], [host], []);
+        let lease = RemedyLease::default();
+        world.leases.insert(node_name("a"), lease);
+        let (known, around, config) = (Known::default(), Around::default(), Config::default());
+        let actions: Vec<Action> = cases(&world)
+            .iter()
+            .flat_map(|case| decide(case, &known, &around, &config, now(5)).actions)
+            .collect();
+        let mut records = actions.iter().filter_map(Action::record);
+        assert!(
+            records.any(|record| record.at(Step::Failed).is_some()),
+            "{subject}: {actions:?}"
+        );
+    }
+}
+
+#[test]
+fn a_host_carries_the_node_that_it_names_else_that_of_its_machine() {
+    let of = |host: Host| nodes_of(&std::sync::Arc::new(host), [machine("a")], []);
+    assert_eq!(of(host("a")), [node_name("a")]);
+    assert_eq!(of(naming(host("a"), "n-b")), [node_name("b")]);
+    assert_eq!(of(host("b")), []);
+}

@@ -332,3 +332,14 @@ fn what_is_kept_for_a_host_that_is_gone_is_dropped() {
         assert!(matches!(&decision.actions[..], [Action::DropBackup { .. }]));
     }
 }
+
+#[test]
+fn what_is_kept_under_an_old_name_is_dropped_when_its_machine_is_linked_under_another() {
+    let mut renamed = Scene::new(kept("uid-old"), None);
+    renamed.machine.as_mut().unwrap().node = Some("n-new".into());
+    renamed.nodes = vec![NodeSeen {
+        system_uuid: None,
+        ..node("new")
+    }];
+    assert!(renamed.drops());
+}
