@@ -186,3 +186,20 @@ fn a_command_goes_out_within_two_seconds_of_its_intention_or_is_decided_anew() {
         assert_eq!(is_send, goes, "{later}");
     }
 }
+
+#[test]
+fn a_leader_that_takes_a_power_off_over_proves_nothing_for_nobody() {
+    let mut world = World::new(&[], false, true);
+    let late = Takes::Silent {
+        after: 10_000,
+        runs: Some(300),
+    };
+    world.bmcs[0].takes = vec![late];
+    world.bmcs[0].shuts_down = Some(100);
+    world.until("sent", |world| world.sent.len() == 1);
+    world.run(1);
+    world.crash(1_000);
+    world.run(300);
+    assert_eq!(world.sent.len(), 1, "{:?}", world.kinds());
+    assert_eq!(world.because(), reason::AS_WANTED);
+}
