@@ -1,7 +1,5 @@
 //! Powering on. Source: specification §3.2.
 
-use std::time::Duration;
-
 use super::world::*;
 use crate::power::*;
 
@@ -279,16 +277,4 @@ fn a_host_that_is_to_be_off_is_not_as_wanted_while_a_power_on_may_still_be_run()
     world.run(60);
     assert_eq!(world.because(), reason::AS_WANTED);
     assert_eq!(world.kinds(), [Command::On]);
-}
-
-#[test]
-fn a_slow_bmc_has_the_time_to_show_a_power_on_before_it_is_sent_again() {
-    let mut world = World::new(&[(KEY, HARD)], true, true);
-    world.until_confirmed();
-    world.config.settle = Duration::from_secs(1);
-    world.bmcs[0].default_takes = Takes::Runs(9_000);
-    world.bmcs[0].default_says = Says::Slow(9_000);
-    world.remove(KEY);
-    world.until_on();
-    assert_eq!(world.kinds(), [Command::Off, Command::On]);
 }
