@@ -190,9 +190,11 @@ fn no_more_slots_are_looked_at_than_a_group_can_have() {
         ..config()
     };
     let decision = decide(&waiting(vec![]), &config, now(5));
-    let slots = decision.looks.iter().find_map(|look| match look {
-        Look::Locks { slots, .. } => Some(*slots),
-        _ => None,
+    let slots = decision.looks.iter().find_map(|look| {
+        let Look::Locks { slots, .. } = look else {
+            return None;
+        };
+        Some(*slots)
     });
     assert_eq!(slots, Some(1_000), "{decision:?}");
 }

@@ -19,7 +19,7 @@ use crate::lock::http::{Access, Config, LockAuth, Parts, Protocol, Record, Serve
 pub const LOOPBACK: &str = "127.0.0.1:0";
 
 /// Far beyond what anything here takes.
-const PATIENCE: Duration = Duration::from_mins(2);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     let done = tokio::time::timeout(PATIENCE, future).await;

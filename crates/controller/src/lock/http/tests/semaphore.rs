@@ -47,7 +47,8 @@ impl Semaphore {
         let reached = now
             .wait_for(|state| seen(state))
             .map(|state| state.unwrap().clone());
-        super::rig::within(what, reached).await
+        let done = tokio::time::timeout(super::rig::PATIENCE, reached).await;
+        done.unwrap_or_else(|_| panic!("{what}: not yet, {} in the queue", self.now().queue.len()))
     }
 
     fn take(&self, ticket: u64, client: &Client) -> Option<LockAnswer> {
