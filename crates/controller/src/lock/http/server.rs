@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dogwatch_process::connections::{self, Connections};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -23,6 +23,11 @@ use crate::lock::service::LockService;
 
 /// After a failed accept (no file descriptors left, say), so that it does not spin.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Connections that are accepted before those who have come are read: far fewer than one peer may have idle, so
+/// that none is closed for the next one before it was read. One by one the kernel's queue overflows when 2,000
+/// hosts come at once.
+const AT_ONCE: usize = 32;
 
 /// From the last answers to the end of the last connection.
 const LAST_WRITES: Duration = Duration::from_secs(3);
@@ -144,9 +149,20 @@ async fn listen(
         address,
         source,
     };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let listener = listener(address, door.limits.connections).map_err(failed)?;
     let found = listener.local_addr().map_err(failed)?;
     Ok((listener, found, door))
+}
+
+/// With room for everybody who comes at once: whom the kernel turns away comes again a second later, or never.
+fn listener(address: SocketAddr, connections: usize) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(u32::try_from(connections).unwrap_or(u32::MAX))
 }
 
 /// Each connection needs a descriptor, and 1,024 is what many hosts give unless asked.
@@ -177,6 +193,7 @@ async fn accept(listener: TcpListener, door: Arc<Door>) {
         idle_per_peer: door.limits.idle_per_peer,
     });
     let mut connections = JoinSet::new();
+    let mut newcomers = 0;
     loop {
         let accepted = tokio::select! {
             biased;
@@ -189,8 +206,10 @@ async fn accept(listener: TcpListener, door: Arc<Door>) {
                 if let Some(place) = places.enter(peer.ip()) {
                     connections.spawn(connection::run(stream, peer, place, Arc::clone(&door)));
                 }
-                // The newcomer is read before the next one can take its place.
-                tokio::task::yield_now().await;
+                newcomers += 1;
+                if newcomers % AT_ONCE == 0 {
+                    tokio::task::yield_now().await;
+                }
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
