@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dogwatch_process::connections::{self, Connections};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -149,20 +149,12 @@ async fn listen(
         address,
         source,
     };
-    let listener = listener(address, door.limits.connections).map_err(failed)?;
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    // Room for everybody who comes at once: whom the kernel turns away comes again a second later, or never.
+    let most = i32::try_from(door.limits.connections).unwrap_or(i32::MAX);
+    rustix::net::listen(&listener, most).map_err(|error| failed(error.into()))?;
     let found = listener.local_addr().map_err(failed)?;
     Ok((listener, found, door))
-}
-
-/// With room for everybody who comes at once: whom the kernel turns away comes again a second later, or never.
-fn listener(address: SocketAddr, connections: usize) -> std::io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4(),
-        SocketAddr::V6(_) => TcpSocket::new_v6(),
-    }?;
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(u32::try_from(connections).unwrap_or(u32::MAX))
 }
 
 /// Each connection needs a descriptor, and 1,024 is what many hosts give unless asked.
