@@ -7,6 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The ServiceAccount of the lock API, where it is a program of its own.
+const LOCK_API: &str = "dogwatch-lock";
+
 /// The policies of `deploy/policies`. Kustomize may put something before and behind.
 pub const POLICIES: [&str; 16] = [
     "coordinator-evictions.dogwatch.dev",
@@ -77,6 +80,13 @@ fn trouble_of(policy: &str, seen: &PoliciesSeen) -> Option<String> {
 pub fn unknown_account(user: &str, program: &str, namespace: &str) -> Option<String> {
     let account = user.strip_prefix("system:serviceaccount:")?;
     let (home, name) = account.split_once(':')?;
+    // It is not limited by its name, it is let in by it: no part of a name will do.
+    if program == LOCK_API && name != program {
+        return Some(format!(
+            "ServiceAccount {home}/{name} is unknown to the admission policies: they let the lock API hold locks as \
+             {LOCK_API} alone. Give the account that name, without a prefix"
+        ));
+    }
     if !name.contains(program) {
         return Some(format!(
             "ServiceAccount {home}/{name} is unknown to the admission policies: they know {program} by an account whose \
@@ -151,6 +161,17 @@ mod tests {
                 "admission policy locks.dogwatch.dev limits nobody: no binding names it",
             ]
         );
+    }
+
+    #[test]
+    fn the_lock_api_is_known_by_its_whole_name() {
+        let known = |name: &str| {
+            let user = format!("system:serviceaccount:dogwatch:{name}");
+            unknown_account(&user, LOCK_API, "dogwatch")
+        };
+        assert_eq!(known("dogwatch-lock"), None);
+        let renamed = known("acme-dogwatch-lock").expect("the policies refuse it the locks");
+        assert!(renamed.contains("without a prefix"), "{renamed}");
     }
 
     #[test]
