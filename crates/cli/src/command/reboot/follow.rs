@@ -7,6 +7,7 @@ use dogwatch_core::explain::{self, Fleet, NodeRow};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot::{LastReboot, NodeSeen, Outcome, Parsed};
 use dogwatch_k8s::fleet::FleetWatch;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use super::say;
@@ -19,6 +20,8 @@ use crate::wait::until;
 pub struct Following {
     watch: FleetWatch,
     before: BTreeMap<NodeName, Option<LastReboot>>,
+    /// Listened to from before the first request, or a Ctrl-C right after it would end us without a word.
+    interrupts: Signal,
 }
 
 /// How a node has ended.
@@ -34,6 +37,12 @@ impl Following {
     /// Begins to watch, and waits for the first sight.
     pub async fn begin(connected: &Connected) -> Result<Self, Failure> {
         let mut watch = connected.fleet.watch();
+        let interrupts = signal(SignalKind::interrupt()).map_err(|error| {
+            Failure::new(
+                Exit::Failed,
+                format!("failed to listen for Ctrl-C: {error}"),
+            )
+        })?;
         loop {
             watch
                 .changed()
@@ -42,7 +51,11 @@ impl Following {
             if let Some(fleet) = watch.fleet() {
                 let last = |node: &NodeSeen| (node.name.clone(), node.last.get().cloned());
                 let before = fleet.nodes.iter().map(last).collect();
-                return Ok(Self { watch, before });
+                return Ok(Self {
+                    watch,
+                    before,
+                    interrupts,
+                });
             }
         }
     }
@@ -72,7 +85,7 @@ impl Following {
                     Err(error) => eprintln!("dogwatch: {}; trying again", error.in_words()),
                 },
                 () = until(deadline) => return Err(tale.too_late(timeout.unwrap_or_default())),
-                _ = tokio::signal::ctrl_c() => {
+                _ = self.interrupts.recv() => {
                     let text = format!("not following any more; the requests stay: {}", tale.still());
                     return Err(Failure::new(Exit::Interrupted, text)
                         .next("to take one back: dogwatch abort NODE"));
